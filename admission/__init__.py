@@ -1,0 +1,1 @@
+"""Service 1: the Kueue AdmissionCheck controller `corral.dev/capacity`."""

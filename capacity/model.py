@@ -1,0 +1,238 @@
+"""The records of the capacity model: what a gang asks for and what hardware there is or can be had.
+
+All records are frozen. Amounts are integers: `cpu` in milli-cores, every other resource in its base unit (bytes, devices,
+pods). Money is integer micro-dollars an hour. Instants are integer seconds since the Unix epoch, durations integer seconds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from capacity.requirements import NodeSelectorTerm, Taint, Toleration
+
+Resources = Mapping[str, int]
+Labels = Mapping[str, str]
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+
+class CapacityType(StrEnum):
+    """How an offering is paid for; `reserved` and `capacity-block` are prepaid and add no cost to a plan."""
+
+    RESERVED = "reserved"
+    CAPACITY_BLOCK = "capacity-block"
+    ON_DEMAND = "on-demand"
+    QUEUED = "queued"
+
+    @property
+    def prepaid(self) -> bool:
+        return self in (CapacityType.RESERVED, CapacityType.CAPACITY_BLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Identical pods of a gang, in the form in which the API server admits them.
+
+    `requests` counts one pod as kube-scheduler does, `pods: 1` included. `affinity` holds the required node affinity terms
+    (OR of terms), None when the pod has none; an empty tuple matches nothing. `required_topology` is the node label key
+    whose one value must hold all pods of the gang's pod sets that name the same key. `undecidable` lists what this planner does
+    not model about the pod (a PVC, a host port, …), each a short phrase for people.
+    """
+
+    name: str
+    count: int
+    requests: Resources
+    node_selector: Labels = EMPTY
+    affinity: tuple[NodeSelectorTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    required_topology: str | None = None
+    preferred_topology: str | None = None
+    undecidable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """All pods of one workload that must start together. `run_duration` is None when unknown."""
+
+    name: str
+    pod_sets: tuple[PodSet, ...]
+    run_duration: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An instance type as kube-scheduler will see its nodes once they are ready.
+
+    `labels` and `taints` are those that each node of the shape carries for good; start-up taints that go away by themselves are not
+    here. `overhead` is what the DaemonSets that will run there ask for, `pods` included: it is taken off `allocatable`.
+    """
+
+    name: str
+    allocatable: Resources
+    labels: Labels = EMPTY
+    taints: tuple[Taint, ...] = ()
+    overhead: Resources = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """A shape that can be had, in one place, from one source.
+
+    `name` is unique in a snapshot and stable over time. `domain` holds the topology labels that a node bought here is known to carry (a key
+    that is absent is not known before launch, so no required level on it can be met here). `available` is how many nodes can be had now,
+    limits, spares and other bookings already taken off; `total` how many there would be if nothing else used them. `price` is what one node
+    adds to the bill in micro-dollars an hour: 0 for prepaid types. `ends` is when the capacity goes away (drain margin taken off).
+    """
+
+    name: str
+    pool: str
+    source: str
+    shape: Shape
+    capacity_type: CapacityType
+    available: int
+    total: int
+    price: int = 0
+    domain: Labels = EMPTY
+    reservation: str | None = None
+    starts: int | None = None
+    ends: int | None = None
+    unavailable: str = ""  # why `available` is 0, for people: "InsufficientCapacity since 10:02, next try 10:05"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A managed node that is there: launched by us and idle, or adopted. `requested` sums all pods on it, `pods` included.
+
+    `booked_by` names the booking that holds it whole, None when it is free for a gang. `price` is what keeping it adds (0: prepaid or adopted).
+    """
+
+    name: str
+    pool: str
+    allocatable: Resources
+    requested: Resources
+    labels: Labels = EMPTY
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    booked_by: str | None = None
+    capacity_type: CapacityType | None = None
+    reservation: str | None = None
+    ends: int | None = None
+    price: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationUse:
+    """How one reservation's count is made up, for explanations. All are numbers of nodes."""
+
+    name: str
+    shape: str
+    zone: str
+    total: int
+    booked: int
+    outside: int
+    quarantined: int
+    spare: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that a plan may rest on, at one instant (`now`). `topology_keys` run from the widest level to the narrowest, host excluded."""
+
+    now: int
+    nodes: tuple[Node, ...] = ()
+    offerings: tuple[Offering, ...] = ()
+    topology_keys: tuple[str, ...] = (ZONE,)
+    reservations: tuple[ReservationUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What the CapacityPolicy asks of a plan. `price_ceiling` is in micro-dollars an hour for the whole gang."""
+
+    capacity_order: tuple[CapacityType, ...] = (
+        CapacityType.RESERVED,
+        CapacityType.CAPACITY_BLOCK,
+        CapacityType.ON_DEMAND,
+    )
+    required_topology: str | None = None
+    preferred_topology: str | None = None
+    price_ceiling: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """`count` nodes to be bought of one offering, each to hold at most `pods` of each pod set named (pod set name -> pods a node)."""
+
+    offering: Offering
+    count: int
+    pods: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An existing node to be booked, to hold at most `pods` of each pod set named."""
+
+    node: Node
+    pods: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where a whole gang goes. `cost` is the added micro-dollars an hour; `domains` the chosen value of each required topology key."""
+
+    gang: Gang
+    uses: tuple[Use, ...]
+    purchases: tuple[Purchase, ...]
+    cost: int
+    domains: Labels = EMPTY
+
+
+class Reason(StrEnum):
+    """The closed set of reasons for waiting (design.md), the same in conditions, events, metrics, traces and the CLI."""
+
+    QUOTA_INSUFFICIENT = "QuotaInsufficient"
+    CAPACITY_PROVISIONING = "CapacityProvisioning"
+    TOPOLOGY_UNSATISFIED = "TopologyUnsatisfied"
+    RESERVATION_MISMATCH = "ReservationMismatch"
+    GANG_INCOMPLETE = "GangIncomplete"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was considered and what it ruled out: `subject` an offering, node class or domain; `detail` with numbers."""
+
+    subject: str
+    detail: str
+    pods: int = 0  # how many pods of the gang it could hold
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Why there is no plan. `hopeless`: it would not fit even if everything now booked or in use were free, so waiting can't help.
+
+    `competes` names the offerings and nodes that the gang could use at least in part: a later gang must not take them while this one
+    waits its turn. `relaxations` are changes that were planned again and fit, each a short phrase.
+    """
+
+    reason: Reason
+    message: str
+    findings: tuple[Finding, ...] = ()
+    hopeless: bool = False
+    competes: frozenset[str] = frozenset()
+    relaxations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Undecidable:
+    """The planner can't tell, and says why; it is never a guess."""
+
+    reasons: tuple[str, ...]
+
+
+Outcome = Plan | Shortfall | Undecidable

@@ -1,0 +1,325 @@
+"""The kinds of group `corral.dev/v1alpha1`: CapacityPool, CapacityPolicy and Booking. The CRDs are generated from these models.
+
+Durations are Go duration strings ("20m"), money is a decimal string of dollars ("32.77"), instants are RFC 3339 in whole seconds.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from kube.meta import Condition, ObjectKey, ObjectMeta, Record
+
+GROUP = "corral.dev"
+VERSION = "v1alpha1"
+
+Duration = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=32)]
+Money = Annotated[str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,6})?$", max_length=16)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+CapacityTypeName = Literal["reserved", "capacity-block", "on-demand", "queued"]
+
+
+# --- CapacityPool ---------------------------------------------------------------------------------------------------------
+
+
+class SimulatedProvider(Record, frozen=True, kw_only=True):
+    """The simulated cloud's HTTP endpoint, e.g. http://127.0.0.1:8090."""
+
+    endpoint: str
+
+
+class AdoptedProvider(Record, frozen=True, kw_only=True):
+    """Nodes that are there already: booked, never launched, never terminated."""
+
+
+class Provider(Record, frozen=True, kw_only=True):
+    """Exactly one of the fields is set."""
+
+    simulated: SimulatedProvider | None = None
+    adopted: AdoptedProvider | None = None
+
+
+class LabelSelector(Record, frozen=True, kw_only=True):
+    match_labels: dict[str, str] = {}
+
+
+class ScaleIn(Record, frozen=True, kw_only=True):
+    policy: Literal["Never", "WhenIdle"] = "WhenIdle"
+    after: Duration = "10m"
+
+
+class Source(Record, frozen=True, kw_only=True):
+    name: str
+    capacity_type: CapacityTypeName
+    reservation_ids: tuple[str, ...] = field(default=(), name="reservationIDs")
+    max_nodes: Count | None = None
+    spare_nodes: Count = 0
+    drain_before_end: Duration = "0s"
+    scale_in: ScaleIn = ScaleIn()
+
+
+class Limits(Record, frozen=True, kw_only=True):
+    on_demand_nodes: Count | None = None
+    on_demand_spend_per_day: Money | None = None
+
+
+class Readiness(Record, frozen=True, kw_only=True):
+    timeout: Duration = "20m"
+    required_daemon_sets: tuple[str, ...] = ()  # namespace/name
+
+
+class CapacityPoolSpec(Record, frozen=True, kw_only=True):
+    provider: Provider
+    mode: Literal["Observe", "Active", "Paused"] = "Observe"
+    node_selector: LabelSelector | None = None
+    shapes: tuple[str, ...] = ()
+    topology_keys: tuple[str, ...] = ("topology.kubernetes.io/zone",)
+    sources: tuple[Source, ...] = ()
+    limits: Limits = Limits()
+    readiness: Readiness = Readiness()
+
+
+class ShapeStatus(Record, frozen=True, kw_only=True):
+    name: str
+    allocatable: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    on_demand_price_per_hour: Money | None = None
+
+
+class OfferingStatus(Record, frozen=True, kw_only=True):
+    name: str
+    source: str
+    shape: str
+    zone: str
+    capacity_type: str
+    available: int
+    total: int
+    reservation_id: str = field(default="", name="reservationID")
+    domain: dict[str, str] = {}
+    price_per_hour: Money = "0"
+    unavailable: str = ""
+
+
+class ReservationStatus(Record, frozen=True, kw_only=True):
+    """`total = booked + outside + quarantined + free`; `spare` of the free ones are kept back."""
+
+    id: str
+    source: str
+    shape: str
+    zone: str
+    total: int
+    booked: int
+    outside: int
+    quarantined: int
+    free: int
+    spare: int = 0
+    starts: str | None = None
+    ends: str | None = None
+
+
+class Backoff(Record, frozen=True, kw_only=True):
+    """One offering key that failed and when it is tried again; shared by all requests, kept over restarts."""
+
+    source: str
+    shape: str
+    zone: str
+    reason: str
+    message: str
+    since: str
+    until: str
+    reservation_id: str = field(default="", name="reservationID")
+    failures: int = 1
+
+
+class NodeCounts(Record, frozen=True, kw_only=True):
+    launched: int = 0
+    adopted: int = 0
+    booked: int = 0
+    idle: int = 0
+    quarantined: int = 0
+
+
+class Spend(Record, frozen=True, kw_only=True):
+    """On-demand money of one UTC day, committed at purchase for the hours left of it and corrected at release."""
+
+    day: str
+    on_demand: Money = "0"
+
+
+class CapacityPoolStatus(Record, frozen=True, kw_only=True):
+    observed_generation: int = 0
+    shapes: tuple[ShapeStatus, ...] = ()
+    offerings: tuple[OfferingStatus, ...] = ()
+    reservations: tuple[ReservationStatus, ...] = ()
+    backoffs: tuple[Backoff, ...] = ()
+    nodes: NodeCounts = NodeCounts()
+    spend: Spend | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class CapacityPool(Record, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    spec: CapacityPoolSpec
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = "CapacityPool"
+    status: CapacityPoolStatus = CapacityPoolStatus()
+
+
+# --- CapacityPolicy -------------------------------------------------------------------------------------------------------
+
+
+class TopologyPolicy(Record, frozen=True, kw_only=True):
+    required: str | None = None
+    preferred: str | None = None
+
+
+class CrossZone(Record, frozen=True, kw_only=True):
+    policy: Literal["Forbid", "Allow"] = "Forbid"
+    cost_per_hour: Money = "0"
+
+
+class Timeouts(Record, frozen=True, kw_only=True):
+    """`queued`: from acceptance to a plan; `provision`: from the plan to Provisioned; `booking`: from Provisioned to the first pod."""
+
+    queued: Duration = "24h"
+    provision: Duration = "40m"
+    booking: Duration = "15m"
+
+
+class RetryPolicy(Record, frozen=True, kw_only=True):
+    """`limit` retries after the first attempt; waits of backoff * 2^(n-1), at most maxBackoff."""
+
+    limit: Annotated[int, Meta(ge=0, le=100)] = 5
+    backoff: Duration = "2m"
+    max_backoff: Duration = "30m"
+
+
+class RunDuration(Record, frozen=True, kw_only=True):
+    """`Unknown`, or a duration that is assumed for gangs that declare none."""
+
+    default: str = "Unknown"
+
+
+class BareRequests(Record, frozen=True, kw_only=True):
+    namespaces: tuple[str, ...] = ()
+
+
+class CapacityPolicySpec(Record, frozen=True, kw_only=True):
+    pools: tuple[str, ...] = ()  # names of the pools this policy may use; empty: all
+    capacity_order: tuple[CapacityTypeName, ...] = ("reserved", "capacity-block", "on-demand")
+    topology: TopologyPolicy = TopologyPolicy()
+    cross_zone: CrossZone = CrossZone()
+    price_ceiling_per_hour: Money | None = None
+    timeouts: Timeouts = Timeouts()
+    retry: RetryPolicy = RetryPolicy()
+    run_duration: RunDuration = RunDuration()
+    on_node_loss: Literal["Replace", "Leave", "Revoke"] = "Replace"
+    bare_requests: BareRequests = BareRequests()
+    user_overrides: tuple[str, ...] = ()
+
+
+class CapacityPolicy(Record, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    spec: CapacityPolicySpec = CapacityPolicySpec()
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = "CapacityPolicy"
+
+
+# --- Booking --------------------------------------------------------------------------------------------------------------
+
+
+class BookedPodSet(Record, frozen=True, kw_only=True):
+    """`label` is the node label key `<booking>.booking.corral.dev/<pod set>` that steers this pod set's pods."""
+
+    name: str
+    count: int
+    label: str
+
+
+class BookedNode(Record, frozen=True, kw_only=True):
+    """A node that was there before, taken by this booking, and how many pods of each pod set it is to hold."""
+
+    name: str
+    pool: str
+    pods: dict[str, int]
+    provider_id: str = field(default="", name="providerID")
+
+
+class BookedPurchase(Record, frozen=True, kw_only=True):
+    """`count` nodes of one offering. `name` is unique in the booking; launch tokens derive from request UID, attempt, it and a number."""
+
+    name: str
+    pool: str
+    source: str
+    offering: str
+    shape: str
+    zone: str
+    capacity_type: str
+    count: int
+    pods: dict[str, int]
+    reservation_id: str = field(default="", name="reservationID")
+    domain: dict[str, str] = {}
+    price_per_hour: Money = "0"
+
+
+class BookingSpec(Record, frozen=True, kw_only=True):
+    """The plan, written before the first cloud call and never changed after."""
+
+    request: ObjectKey
+    attempt: int
+    installation: str
+    policy: str
+    pod_sets: tuple[BookedPodSet, ...]
+    provision_deadline: str
+    booking_seconds: int
+    workload: ObjectKey | None = None
+    nodes: tuple[BookedNode, ...] = ()
+    purchases: tuple[BookedPurchase, ...] = ()
+    cost_per_hour: Money = "0"
+    domains: dict[str, str] = {}
+    traceparent: str = ""
+
+
+class Launch(Record, frozen=True, kw_only=True):
+    """One cloud call, written before it is made. `state`: Pending until its outcome is known, then Answered or Failed."""
+
+    purchase: str
+    token: str
+    count: int
+    state: Literal["Pending", "Answered", "Failed"]
+    at: str
+    message: str = ""
+
+
+class BookedInstance(Record, frozen=True, kw_only=True):
+    """One machine of this booking. `state` runs Launched, Joined, Ready; Bad is quarantined; Terminating until the cloud says Gone."""
+
+    id: str
+    purchase: str
+    state: Literal["Launched", "Joined", "Ready", "Bad", "Terminating", "Gone", "Transferred"]
+    node: str = ""
+    provider_id: str = field(default="", name="providerID")
+    message: str = ""
+    since: str = ""
+
+
+class BookingStatus(Record, frozen=True, kw_only=True):
+    """`phase`: Marking (free nodes get taint and label) > Launching > Joining > Provisioned > Releasing > Released;
+    Failing (rolls back) > Failed instead after any step before Provisioned."""
+
+    phase: Literal["Marking", "Launching", "Joining", "Provisioned", "Releasing", "Released", "Failing", "Failed"] = "Marking"
+    reason: str = ""
+    message: str = ""
+    marked_at: str | None = None
+    provisioned_at: str | None = None
+    first_pod_at: str | None = None
+    launches: tuple[Launch, ...] = ()
+    instances: tuple[BookedInstance, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class Booking(Record, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    spec: BookingSpec
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = "Booking"
+    status: BookingStatus = BookingStatus()

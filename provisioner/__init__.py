@@ -1,0 +1,1 @@
+"""Service 2: serves ProvisioningRequests of class `gang.corral.dev`."""

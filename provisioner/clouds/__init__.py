@@ -1,0 +1,1 @@
+"""One module a cloud provider behind one protocol (base.py)."""

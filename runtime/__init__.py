@@ -1,0 +1,1 @@
+"""A small controller-runtime for asyncio. Knows Kubernetes, knows nothing of capacity."""
