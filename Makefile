@@ -1,0 +1,50 @@
+# Everything on a fresh machine with Python 3.11+ and Go 1.26: `make demo` runs the main job, `make test` passes the tests.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint types contracts unit e2e install lock crds clean
+
+demo: $(READY)
+	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
+
+test: lint types contracts unit e2e
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+contracts: $(READY)
+	$(BIN)/lint-imports --no-logo
+
+unit: $(READY)
+	$(BIN)/pytest -q tests
+
+e2e: $(READY)
+	$(BIN)/python -m e2e.controlplane build
+	$(BIN)/pytest -q e2e
+
+install: $(READY)
+
+$(READY): pyproject.toml requirements/uv.txt requirements/dev.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Corral needs Python 3.11 or newer: name one with make PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
+lock: $(READY)
+	$(LOCK) pyproject.toml -o requirements/runtime.txt
+	$(LOCK) pyproject.toml --group dev -o requirements/dev.txt
+	$(LOCK) --group uv -o requirements/uv.txt
+
+crds: $(READY)
+	$(BIN)/python -m kube.crds write
+
+clean:
+	rm -rf .venv .run .mypy_cache .ruff_cache .pytest_cache .hypothesis

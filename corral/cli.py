@@ -1,0 +1,83 @@
+"""The command line: two services, the simulated cloud, and two questions that users ask."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line; each command names the function that runs it in `run`."""
+    top = argparse.ArgumentParser(prog="corral", description="Secures capacity for whole GPU workloads before Kueue admits them.")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    for name, run, text in (
+        ("admission", _admission, "run the Kueue AdmissionCheck controller"),
+        ("provisioner", _provisioner, "run the ProvisioningRequest provisioner"),
+        ("simulated-cloud", _simulated_cloud, "run the simulated cloud"),
+    ):
+        service = commands.add_parser(name, help=text)
+        service.add_argument("--config", type=Path, required=True, help="YAML file of kind Configuration")
+        service.set_defaults(run=run)
+
+    plan = commands.add_parser("plan", help="plan workloads offline, from files alone")
+    plan.add_argument(
+        "-f", "--filename", dest="files", type=Path, action="append", required=True, help="YAML: workloads, pools, policies, nodes, pods"
+    )
+    plan.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    plan.set_defaults(run=_plan)
+
+    why = commands.add_parser("why", help="tell why a workload waits, from the cluster's objects")
+    why.add_argument("target", help="job/NAME, pod/NAME, podgroup/NAME, workload/NAME or provreq/NAME")
+    why.add_argument("-n", "--namespace", default="default")
+    why.add_argument("--kubeconfig", default="", help="default: KUBECONFIG, then ~/.kube/config")
+    why.set_defaults(run=_why)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit code: 0 done, 1 the answer is no, 2 bad input (told on standard error)."""
+    arguments = parser().parse_args(argv)
+    code: int = arguments.run(arguments)
+    return code
+
+
+# Each command imports what it needs when it runs: `corral plan` answers in well under a second.
+
+
+def _admission(arguments: argparse.Namespace) -> int:
+    from admission.main import run
+
+    asyncio.run(run(arguments.config))
+    return 0
+
+
+def _provisioner(arguments: argparse.Namespace) -> int:
+    from provisioner.main import run
+
+    asyncio.run(run(arguments.config))
+    return 0
+
+
+def _simulated_cloud(arguments: argparse.Namespace) -> int:
+    from provisioner.clouds.simulated.server import serve
+
+    asyncio.run(serve(arguments.config))
+    return 0
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from corral.offline import BadInput, run
+
+    try:
+        return run(arguments.files, as_json=arguments.output == "json")
+    except BadInput as error:
+        print(f"corral plan: {error}", file=sys.stderr)
+        return 2
+
+
+def _why(arguments: argparse.Namespace) -> int:
+    from corral.why import run
+
+    return asyncio.run(run(arguments.target, arguments.namespace, arguments.kubeconfig))
