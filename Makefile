@@ -41,6 +41,7 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashe
 lock: $(READY)
 	$(LOCK) pyproject.toml -o requirements/runtime.txt
 	$(LOCK) pyproject.toml --group dev -o requirements/dev.txt
+	$(LOCK) --group build -o requirements/build.txt
 	$(LOCK) --group uv -o requirements/uv.txt
 
 crds: $(READY)
