@@ -7,14 +7,11 @@ pods). Money is integer micro-dollars an hour. Instants are integer seconds sinc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 from capacity.requirements import NodeSelectorTerm, Taint, Toleration
 
 Resources = Mapping[str, int]
 Labels = Mapping[str, str]
-
-EMPTY: Mapping[str, str] = MappingProxyType({})
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -46,7 +43,7 @@ class PodSet:
     name: str
     count: int
     requests: Resources
-    node_selector: Labels = EMPTY
+    node_selector: Labels = field(default_factory=dict)
     affinity: tuple[NodeSelectorTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
     required_topology: str | None = None
@@ -73,7 +70,7 @@ class Shape:
 
     name: str
     allocatable: Resources
-    labels: Labels = EMPTY
+    labels: Labels = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     overhead: Resources = field(default_factory=dict)
 
@@ -96,7 +93,7 @@ class Offering:
     available: int
     total: int
     price: int = 0
-    domain: Labels = EMPTY
+    domain: Labels = field(default_factory=dict)
     reservation: str | None = None
     starts: int | None = None
     ends: int | None = None
@@ -114,7 +111,7 @@ class Node:
     pool: str
     allocatable: Resources
     requested: Resources
-    labels: Labels = EMPTY
+    labels: Labels = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
@@ -190,7 +187,7 @@ class Plan:
     uses: tuple[Use, ...]
     purchases: tuple[Purchase, ...]
     cost: int
-    domains: Labels = EMPTY
+    domains: Labels = field(default_factory=dict)
 
 
 class Reason(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from capacity.model import EMPTY, Labels, Shape
+from capacity.model import Labels, Shape
 from capacity.requirements import Taint
 
 
@@ -93,11 +93,11 @@ class Order:
     capacity_type: str
     count: int
     reservation: str | None = None
-    domain: Labels = EMPTY
-    labels: Labels = EMPTY
-    annotations: Labels = EMPTY
+    domain: Labels = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict)
+    annotations: Labels = field(default_factory=dict)
     taints: Sequence[Taint] = ()
-    tags: Labels = EMPTY
+    tags: Labels = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Instance:
     zone: str
     token: str
     reservation: str | None = None
-    domain: Labels = EMPTY
+    domain: Labels = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
