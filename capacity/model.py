@@ -64,8 +64,9 @@ class Gang:
 class Shape:
     """An instance type as kube-scheduler will see its nodes once they are ready.
 
-    `labels` and `taints` are those that each node of the shape carries for good; start-up taints that go away by themselves are not
-    here. `overhead` is what the DaemonSets that will run there ask for, `pods` included: it is taken off `allocatable`.
+    `labels` and `taints` are those that each node of the shape carries for good; start-up taints that go away by
+    themselves are not here. `overhead` is what the DaemonSets that will run there ask for, `pods` included: it is taken
+    off `allocatable`.
     """
 
     name: str
@@ -79,10 +80,11 @@ class Shape:
 class Offering:
     """A shape that can be had, in one place, from one source.
 
-    `name` is unique in a snapshot and stable over time. `domain` holds the topology labels that a node bought here is known to carry (a key
-    that is absent is not known before launch, so no required level on it can be met here). `available` is how many nodes can be had now,
-    limits, spares and other bookings already taken off; `total` how many there would be if nothing else used them. `price` is what one node
-    adds to the bill in micro-dollars an hour: 0 for prepaid types. `ends` is when the capacity goes away (drain margin taken off).
+    `name` is unique in a snapshot and stable over time. `domain` holds the topology labels that a node bought here is
+    known to carry (a key that is absent is not known before launch, so no required level on it can be met here).
+    `available` is how many nodes can be had now, limits, spares and other bookings already taken off; `total` how many
+    there would be if nothing else used them. `price` is what one node adds to the bill in micro-dollars an hour: 0 for
+    prepaid types. `ends` is when the capacity goes away (drain margin taken off).
     """
 
     name: str
@@ -104,7 +106,8 @@ class Offering:
 class Node:
     """A managed node that is there: launched by us and idle, or adopted. `requested` sums all pods on it, `pods` included.
 
-    `booked_by` names the booking that holds it whole, None when it is free for a gang. `price` is what keeping it adds (0: prepaid or adopted).
+    `booked_by` names the booking that holds it whole, None when it is free for a gang. `price` is what keeping it adds
+    (0: prepaid or adopted).
     """
 
     name: str
@@ -139,7 +142,9 @@ class ReservationUse:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that a plan may rest on, at one instant (`now`). `topology_keys` run from the widest level to the narrowest, host excluded."""
+    """All that a plan may rest on, at one instant (`now`). `topology_keys` run from the widest level to the narrowest,
+    host excluded.
+    """
 
     now: int
     nodes: tuple[Node, ...] = ()
@@ -164,7 +169,9 @@ class Preferences:
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """`count` nodes to be bought of one offering, each to hold at most `pods` of each pod set named (pod set name -> pods a node)."""
+    """`count` nodes to be bought of one offering, each to hold at most `pods` of each pod set named (pod set name ->
+    pods a node).
+    """
 
     offering: Offering
     count: int
@@ -181,7 +188,9 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where a whole gang goes. `cost` is the added micro-dollars an hour; `domains` the chosen value of each required topology key."""
+    """Where a whole gang goes. `cost` is the added micro-dollars an hour; `domains` the chosen value of each required
+    topology key.
+    """
 
     gang: Gang
     uses: tuple[Use, ...]
@@ -202,7 +211,9 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was considered and what it ruled out: `subject` an offering, node class or domain; `detail` with numbers."""
+    """One thing that was considered and what it ruled out: `subject` an offering, node class or domain; `detail` with
+    numbers.
+    """
 
     subject: str
     detail: str
@@ -211,10 +222,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Why there is no plan. `hopeless`: it would not fit even if everything now booked or in use were free, so waiting can't help.
+    """Why there is no plan. `hopeless`: it would not fit even if everything now booked or in use were free, so waiting
+    can't help.
 
-    `competes` names the offerings and nodes that the gang could use at least in part: a later gang must not take them while this one
-    waits its turn. `relaxations` are changes that were planned again and fit, each a short phrase.
+    `competes` names the offerings and nodes that the gang could use at least in part: a later gang must not take them
+    while this one waits its turn. `relaxations` are changes that were planned again and fit, each a short phrase.
     """
 
     reason: Reason

@@ -1,6 +1,7 @@
 """The kinds of group `corral.dev/v1alpha1`: CapacityPool, CapacityPolicy and Booking. The CRDs are generated from these models.
 
-Durations are Go duration strings ("20m"), money is a decimal string of dollars ("32.77"), instants are RFC 3339 in whole seconds.
+Durations are Go duration strings ("20m"), money is a decimal string of dollars ("32.77"), instants are RFC 3339 in
+whole seconds.
 """
 
 from typing import Annotated, Literal
@@ -178,7 +179,9 @@ class CrossZone(Record, frozen=True, kw_only=True):
 
 
 class Timeouts(Record, frozen=True, kw_only=True):
-    """`queued`: from acceptance to a plan; `provision`: from the plan to Provisioned; `booking`: from Provisioned to the first pod."""
+    """`queued`: from acceptance to a plan; `provision`: from the plan to Provisioned; `booking`: from Provisioned to
+    the first pod.
+    """
 
     queued: Duration = "24h"
     provision: Duration = "40m"
@@ -245,7 +248,9 @@ class BookedNode(Record, frozen=True, kw_only=True):
 
 
 class BookedPurchase(Record, frozen=True, kw_only=True):
-    """`count` nodes of one offering. `name` is unique in the booking; launch tokens derive from request UID, attempt, it and a number."""
+    """`count` nodes of one offering. `name` is unique in the booking; launch tokens derive from request UID, attempt,
+    it and a number.
+    """
 
     name: str
     pool: str
@@ -291,7 +296,9 @@ class Launch(Record, frozen=True, kw_only=True):
 
 
 class BookedInstance(Record, frozen=True, kw_only=True):
-    """One machine of this booking. `state` runs Launched, Joined, Ready; Bad is quarantined; Terminating until the cloud says Gone."""
+    """One machine of this booking. `state` runs Launched, Joined, Ready; Bad is quarantined; Terminating until the
+    cloud says Gone.
+    """
 
     id: str
     purchase: str

@@ -81,10 +81,12 @@ class InstanceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One launch call: `count` machines or an error, though clouds may deliver fewer. Repeating it with the same `token` never buys twice.
+    """One launch call: `count` machines or an error, though clouds may deliver fewer. Repeating it with the same
+    `token` never buys twice.
 
-    `domain` narrows the place inside the zone (block, rack) by topology labels where the reservation allows that. `labels`, `annotations` and
-    `taints` are what each Node registers with, besides the shape's own. `tags` carry installation, cluster, booking and purchase.
+    `domain` narrows the place inside the zone (block, rack) by topology labels where the reservation allows that.
+    `labels`, `annotations` and `taints` are what each Node registers with, besides the shape's own. `tags` carry
+    installation, cluster, booking and purchase.
     """
 
     token: str
