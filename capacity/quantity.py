@@ -1,8 +1,8 @@
 """Kubernetes quantities and money as exact integers.
 
-The grammar, the rounding and the canonical form are those of k8s.io/apimachinery 0.36.3, pkg/api/resource: a number finer than one nano is
-rounded away from zero, a binary one above 2^63-1 is capped, and reading at a coarser scale rounds away from zero as well, so that a request
-never shrinks. Where apimachinery overflows silently (a decimal above 2^63-1), this module refuses the text.
+The grammar, the rounding and the canonical form are those of k8s.io/apimachinery 0.36.3, pkg/api/resource: a number finer than
+one nano is rounded away from zero, a binary one above 2^63-1 is capped, and reading at a coarser scale rounds away from zero as
+well, so that a request never shrinks. Where apimachinery overflows silently (a decimal above 2^63-1), this module refuses the text.
 """
 
 import re
@@ -55,7 +55,7 @@ def canonical(text: str | int) -> str:
 
 
 def money(text: str | int) -> int:
-    """Micro-dollars from plain decimal dollars, a finer fraction rounded up. Raises ValueError for anything else, signs included."""
+    """Micro-dollars from plain decimal dollars, a finer fraction rounded up. Raises ValueError for anything else."""
     match = _MONEY.fullmatch(str(text).strip())
     if match is None or len(str(text)) > _LONGEST:
         raise ValueError(f'"{str(text)[:40]}" is not an amount of dollars: write a plain decimal such as "98.32"')
