@@ -1,6 +1,6 @@
 """What every Kubernetes object has: metadata and conditions, reduced to the fields that Corral reads."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -9,8 +9,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     """Base of all views: immutable, camelCase on the wire, defaults left out when written."""
 
     def to_json(self) -> Any:
-        """The plain JSON value (dicts and lists) of this view."""
-        return msgspec.to_builtins(self)
+        """The plain JSON value (dicts and lists) of this view; a whole object names its apiVersion and kind."""
+        value = msgspec.to_builtins(self)
+        header = {"apiVersion": getattr(self, "api_version", ""), "kind": getattr(self, "kind", "")}
+        return {**header, **value} if all(header.values()) else value
 
 
 class OwnerReference(Record, frozen=True, kw_only=True):
@@ -53,3 +55,23 @@ class ObjectKey(Record, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
     uid: str = ""
+
+
+R = TypeVar("R", bound=Record)
+
+
+def decode(value: Any, type_: type[R]) -> R:
+    """A view of one JSON object (parsed). A null counts as absent: Go clients send null for empty maps and lists.
+
+    Raises ValueError, naming the field, when a value has the wrong type.
+    """
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError:
+        return msgspec.convert(_without_nulls(value), type_)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
