@@ -231,11 +231,15 @@ class CapacityPolicy(Record, frozen=True, kw_only=True):
 
 
 class BookedPodSet(Record, frozen=True, kw_only=True):
-    """`label` is the node label key `<booking>.booking.corral.dev/<pod set>` that steers this pod set's pods."""
+    """`label` is the node label key `<booking>.booking.corral.dev/<pod set>` that steers this pod set's pods.
+
+    `requests` is what one pod asks for as the scheduler counts it: milli-cores of cpu, base units of the rest, `pods: 1` included.
+    """
 
     name: str
     count: int
     label: str
+    requests: dict[str, int] = {}
 
 
 class BookedNode(Record, frozen=True, kw_only=True):
@@ -285,7 +289,10 @@ class BookingSpec(Record, frozen=True, kw_only=True):
 
 
 class Launch(Record, frozen=True, kw_only=True):
-    """One cloud call, written before it is made. `state`: Pending until its outcome is known, then Answered or Failed."""
+    """One cloud call, written before it is made. `state`: Pending until its outcome is known, then Answered or Failed.
+
+    `reason` is the class of a failure (the cloud's ErrorKind), `message` the cloud's own words.
+    """
 
     purchase: str
     token: str
@@ -293,6 +300,7 @@ class Launch(Record, frozen=True, kw_only=True):
     state: Literal["Pending", "Answered", "Failed"]
     at: str
     message: str = ""
+    reason: str = ""
 
 
 class BookedInstance(Record, frozen=True, kw_only=True):
@@ -307,6 +315,10 @@ class BookedInstance(Record, frozen=True, kw_only=True):
     provider_id: str = field(default="", name="providerID")
     message: str = ""
     since: str = ""
+    token: str = ""
+    launched_at: str = ""
+    verdict: str = ""
+    missing_since: str = ""
 
 
 class BookingStatus(Record, frozen=True, kw_only=True):
@@ -316,6 +328,7 @@ class BookingStatus(Record, frozen=True, kw_only=True):
     phase: Literal["Marking", "Launching", "Joining", "Provisioned", "Releasing", "Released", "Failing", "Failed"] = "Marking"
     reason: str = ""
     message: str = ""
+    phase_since: str | None = None
     marked_at: str | None = None
     provisioned_at: str | None = None
     first_pod_at: str | None = None
