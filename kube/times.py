@@ -1,0 +1,45 @@
+"""Durations and instants as our objects write them: Go duration strings and RFC 3339 in whole seconds of UTC."""
+
+import re
+from datetime import UTC, datetime
+from fractions import Fraction
+
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)", re.ASCII)
+_SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
+
+
+def seconds(text: str) -> int:
+    """Whole seconds of a Go duration, rounded down: `seconds("1h30m") == 5400`. Raises ValueError for anything else."""
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 32:
+        raise ValueError(f'"{text[:40]}" is not a duration: write a number and a unit such as 90s, 20m or 1h30m')
+    return int(sum(Fraction(number) * _SECONDS[unit] for number, unit in parts))
+
+
+def instant(text: str) -> datetime:
+    """The instant that an RFC 3339 text names, fractions of a second kept. Raises ValueError for anything else."""
+    parsed = datetime.fromisoformat(text)
+    if parsed.tzinfo is None:
+        raise ValueError(f'"{text[:40]}" is not an instant: it needs a time zone such as Z')
+    return parsed.astimezone(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """The instant in the form that Kubernetes stores: `2026-09-01T10:40:00Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def clock(moment: datetime, now: datetime) -> str:
+    """The instant for people: the time of day, with the date when it is not that of `now`: `10:40Z`, `2026-09-02 10:40Z`."""
+    moment, now = moment.astimezone(UTC), now.astimezone(UTC)
+    return moment.strftime("%H:%MZ" if moment.date() == now.date() else "%Y-%m-%d %H:%MZ")
+
+
+def length(total: int) -> str:
+    """A length of time for people, at most two units: `length(11520) == "3h12m"`."""
+    days, rest = divmod(max(0, total), 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, secs = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "m"), (secs, "s")]
+    shown = [f"{number}{unit}" for number, unit in parts if number]
+    return "".join(shown[:2]) or "0s"

@@ -1,0 +1,75 @@
+"""All that the provisioner knows at one moment: the stores of the API server's objects, and what each pool's cloud said last."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kube import autoscaling, core, kueue, ours
+from provisioner.backoff import Backoffs
+from provisioner.clouds.base import Cloud, Instance, Inventory
+from provisioner.settings import ProvisionerSettings
+from runtime.reflector import Store
+
+CLASS = "gang.corral.dev"
+CONTROLLER = "corral.dev/capacity"
+MANAGER = "corral-provisioner"
+
+BOOKED = "corral.dev/booked"
+FINALIZER = "corral.dev/booking"
+POOL_LABEL = "corral.dev/pool"
+SOURCE_LABEL = "corral.dev/source"
+QUARANTINED_LABEL = "corral.dev/quarantined"
+
+TAG_INSTALLATION = "corral.dev/installation"
+TAG_BOOKING = "corral.dev/booking"
+TAG_PURCHASE = "corral.dev/purchase"
+TAG_POOL = "corral.dev/pool"
+TAG_SOURCE = "corral.dev/source"
+
+PODS_BY_NODE = "node"
+BOOKINGS_BY_REQUEST = "request"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a pool's cloud said at `at`. `instances` were read before `inventory`, so each of them is counted in it.
+
+    `error` holds the words of the last call when it failed: the rest is then what was known before.
+    """
+
+    inventory: Inventory
+    instances: tuple[Instance, ...]
+    at: datetime
+    error: str = ""
+
+
+@dataclass(slots=True)
+class State:
+    """`clouds` and `known` are keyed by pool name and filled by the pools controller; a pool whose cloud was never reached is in neither."""
+
+    settings: ProvisionerSettings
+    installation: str
+    nodes: Store[core.Node]
+    pods: Store[core.Pod]
+    daemon_sets: Store[core.DaemonSet]
+    requests: Store[autoscaling.ProvisioningRequest]
+    templates: Store[core.PodTemplate]
+    workloads: Store[kueue.Workload]
+    checks: Store[kueue.AdmissionCheck]
+    flavors: Store[kueue.ResourceFlavor]
+    pools: Store[ours.CapacityPool]
+    policies: Store[ours.CapacityPolicy]
+    bookings: Store[ours.Booking]
+    backoffs: Backoffs
+    clouds: dict[str, Cloud] = field(default_factory=dict)
+    known: dict[str, Known] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pods.add_index(PODS_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
+        self.bookings.add_index(BOOKINGS_BY_REQUEST, lambda booking: [booking.spec.request.uid])
+
+    def pool(self, name: str) -> ours.CapacityPool | None:
+        return self.pools.get(("", name))
+
+    def pods_on(self, node: str) -> list[core.Pod]:
+        """The pods bound to the node that still count there (not Succeeded or Failed)."""
+        return [pod for pod in self.pods.by(PODS_BY_NODE, node) if not pod.terminal]
