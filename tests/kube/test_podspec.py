@@ -1,0 +1,170 @@
+"""From pod templates to pod sets: selectors, tolerations and affinity of the admitted pod, and every reason for not deciding."""
+
+from typing import Any
+
+import pytest
+
+from capacity.requirements import Expression, NodeSelectorTerm
+from capacity.requirements import Toleration as Tolerated
+from kube.core import DaemonSet, RuntimeClass, Toleration
+from kube.meta import decode
+from kube.podspec import PodSpecError, daemon_pod_set, pod_set, template
+
+ADMITTED = (
+    Tolerated("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
+    Tolerated("node.kubernetes.io/unreachable", "Exists", "", "NoExecute"),
+)
+
+
+def of(spec: dict[str, Any], **more: Any) -> Any:
+    return pod_set("worker", 4, template({"spec": {"containers": [{"name": "main"}], **spec}}), **more)
+
+
+def test_carries_name_count_and_topology_keys() -> None:
+    notes = {"corral.dev/required-topology": "rack", "corral.dev/preferred-topology": ""}
+    result = pod_set("worker", 4, template({"metadata": {"annotations": notes}, "spec": {}}))
+    assert (result.name, result.count, result.required_topology, result.preferred_topology) == ("worker", 4, "rack", None)
+
+
+def test_joins_the_flavors_selector() -> None:
+    assert of({"nodeSelector": {"a": "1"}}, extra_node_selector={"a": "1", "b": "2"}).node_selector == {"a": "1", "b": "2"}
+
+
+def test_refuses_a_selector_that_contradicts_the_flavor() -> None:
+    with pytest.raises(PodSpecError, match="nodeSelector a: the template wants 1, its flavor or runtime class 2"):
+        of({"nodeSelector": {"a": "1"}}, extra_node_selector={"a": "2"})
+
+
+def test_adds_the_tolerations_that_admission_adds() -> None:
+    assert of({}).tolerations == ADMITTED
+
+
+def test_adds_none_that_the_pod_speaks_of() -> None:
+    own = {"key": "node.kubernetes.io/not-ready", "value": "x", "effect": "NoExecute"}
+    assert of({"tolerations": [own]}).tolerations == (Tolerated(own["key"], "Equal", "x", "NoExecute"), ADMITTED[1])
+
+
+def test_tolerating_everything_adds_none() -> None:
+    assert of({}, extra_tolerations=[Toleration(operator="Exists")]).tolerations == (Tolerated("", "Exists", "", ""),)
+
+
+def test_required_affinity_is_kept_term_by_term() -> None:
+    terms = [
+        {"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "2"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]},
+    ]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    assert of({"affinity": affinity}).affinity == (
+        NodeSelectorTerm((Expression("a", "In", ("1", "2")),)),
+        NodeSelectorTerm((), (Expression("metadata.name", "NotIn", ("n1",)),)),
+    )
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        pytest.param(None, id="none"),
+        pytest.param({"nodeAffinity": None}, id="null"),
+        pytest.param({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}, id="preferred"),
+    ],
+)
+def test_what_isnt_required_doesnt_constrain(affinity: Any) -> None:
+    result = of({"affinity": affinity})
+    assert (result.affinity, result.undecidable) == (None, ())
+
+
+KATA = decode(
+    {
+        "metadata": {"name": "kata"},
+        "overhead": {"podFixed": {"cpu": "250m"}},
+        "scheduling": {"nodeSelector": {"kata": "yes"}, "tolerations": [{"key": "kata", "operator": "Exists"}]},
+    },
+    RuntimeClass,
+)
+
+
+def test_a_known_runtime_class_adds_what_it_adds() -> None:
+    result = of({"runtimeClassName": "kata"}, runtime_classes={"kata": KATA})
+    assert (result.requests["cpu"], result.node_selector, result.undecidable) == (250, {"kata": "yes"}, ())
+    assert result.tolerations[0] == Tolerated("kata", "Exists")
+
+
+CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+SELF = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "rack"}]}
+PORT = {"name": "main", "ports": [{"hostPort": 80, "containerPort": 8080}]}
+PLAIN_PORT = {"name": "main", "ports": [{"containerPort": 29500}]}
+SPREAD = {"topologyKey": "zone", "maxSkew": 1}
+
+
+@pytest.mark.parametrize(
+    ("spec", "reasons"),
+    [
+        pytest.param({"schedulerName": "default-scheduler"}, [], id="the default scheduler"),
+        pytest.param({"schedulerName": "other"}, ["scheduler other places it, not default-scheduler"], id="another scheduler"),
+        pytest.param({"nodeName": "n1"}, ["spec.nodeName n1 bypasses the scheduler"], id="preset node"),
+        pytest.param({"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}, [], id="Kueue's gate"),
+        pytest.param({"schedulingGates": [{"name": "a/b"}]}, ["scheduling gate a/b holds it back"], id="another gate"),
+        pytest.param({"volumes": [CLAIM]}, ["volume data (persistentVolumeClaim) may limit where it runs"], id="claim"),
+        pytest.param(
+            {"volumes": [{"name": "x", "ephemeral": {}}]}, ["volume x (ephemeral) may limit where it runs"], id="ephemeral"
+        ),
+        pytest.param({"volumes": [{"name": "x", "iscsi": {"lun": 1}}]}, ["volume x (iscsi) may limit where it runs"], id="iscsi"),
+        pytest.param({"volumes": [{"name": "x", "emptyDir": {}}, {"name": "y", "csi": {"driver": "d"}}]}, [], id="free volumes"),
+        pytest.param({"containers": [PORT]}, ["host port 80/TCP of container main must be free on its node"], id="host port"),
+        pytest.param({"containers": [PLAIN_PORT]}, [], id="a container port is free"),
+        pytest.param(
+            {"containers": [PLAIN_PORT], "hostNetwork": True},
+            ["host port 29500/TCP of container main must be free on its node"],
+            id="host network makes it a host port",
+        ),
+        pytest.param({"initContainers": [PORT]}, [], id="an init container's port doesn't count"),
+        pytest.param(
+            {"initContainers": [{**PORT, "restartPolicy": "Always"}]},
+            ["host port 80/TCP of container main must be free on its node"],
+            id="a sidecar's port does",
+        ),
+        pytest.param(
+            {"resourceClaims": [{"name": "gpu"}]}, ["resource claim gpu is allocated by the scheduler"], id="device claim"
+        ),
+        pytest.param({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]}, [], id="soft spread"),
+        pytest.param(
+            {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]},
+            ["topology spread over zone must hold (DoNotSchedule)"],
+            id="hard spread",
+        ),
+        pytest.param(
+            {"affinity": {"podAffinity": SELF, "podAntiAffinity": SELF}},
+            [
+                "required pod affinity over rack depends on where other pods run",
+                "required pod anti-affinity over rack depends on where other pods run",
+            ],
+            id="pod affinity",
+        ),
+        pytest.param(
+            {"runtimeClassName": "gvisor"},
+            ["runtimeClass gvisor isn't known here, so neither are its overhead and node selector"],
+            id="unknown runtime class",
+        ),
+    ],
+)
+def test_names_what_it_cant_decide(spec: dict[str, Any], reasons: list[str]) -> None:
+    assert list(of(spec).undecidable) == reasons
+
+
+def test_extended_resources_served_by_device_classes() -> None:
+    asks = {"x.com/gpu": "1", "y.com/gpu": "1", "deviceclass.resource.kubernetes.io/z": "1"}
+    result = of({"containers": [{"name": "main", "resources": {"limits": asks}}]}, device_resources=frozenset({"x.com/gpu"}))
+    assert [text.split()[1] for text in result.undecidable] == ["deviceclass.resource.kubernetes.io/z", "x.com/gpu"]
+
+
+def test_a_field_of_the_wrong_type_is_named() -> None:
+    with pytest.raises(PodSpecError, match=r"pod template: .*containers"):
+        template({"spec": {"containers": "main"}})
+
+
+def test_daemon_sets_get_their_controllers_tolerations() -> None:
+    view = decode({"metadata": {"namespace": "kube-system", "name": "gpu"}, "spec": {"template": {"spec": {}}}}, DaemonSet)
+    result = daemon_pod_set(view)
+    assert result.name == "kube-system/gpu"
+    assert Tolerated("node.kubernetes.io/unschedulable", "Exists", "", "NoSchedule") in result.tolerations
+    assert len(result.tolerations) == 6
