@@ -1,0 +1,125 @@
+"""The gang of a workload as Kueue admitted it: which pods need capacity of a check, and what they look like on the assigned flavors.
+
+Follows what Kueue v0.17.0 itself does with an admitted workload: counts are those of the admission (partial admission and
+reclaimable pods taken off), flavors add node labels and tolerations (pkg/podset/podset.go FromAssignment), limits stand in for
+requests that are missing (pkg/controller/admissionchecks/provisioning).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from kube.kueue import PodSetAssignment, ResourceFlavor, TopologyRequest, Workload, WorkloadPodSet
+
+REQUIRED_TOPOLOGY = "corral.dev/required-topology"
+PREFERRED_TOPOLOGY = "corral.dev/preferred-topology"
+
+Json = dict[str, Any]
+
+
+class WorkloadMistakeError(ValueError):
+    """The workload asks for something that can't be; the message names pod set, field and remedy."""
+
+
+class FlavorMissingError(LookupError):
+    """The admission names a ResourceFlavor that isn't there (yet)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod set that needs capacity: `count` (1 or more) pods of the template, which is the raw JSON of a PodTemplateSpec."""
+
+    name: str
+    count: int
+    template: Json
+
+
+def needed(
+    workload: Workload, on_flavors: Collection[str], managed: Collection[str]
+) -> Iterator[tuple[WorkloadPodSet, PodSetAssignment]]:
+    """The pod sets with pods on the check's flavors (none named: on any) that ask for a managed resource (none named: any)."""
+    assignments = {each.name: each for each in workload.status.admission.pod_set_assignments} if workload.status.admission else {}
+    for pod_set in workload.spec.pod_sets:
+        assignment = assignments.get(pod_set.name)
+        if assignment is None or count(pod_set, assignment) == 0:
+            continue
+        concerned = not on_flavors or any(flavor in on_flavors for flavor in assignment.flavors.values())
+        if concerned and (not managed or asks_for(pod_set.template, managed)):
+            yield pod_set, assignment
+
+
+def count(pod_set: WorkloadPodSet, assignment: PodSetAssignment) -> int:
+    """Pods that Kueue admitted: a count of 0 is one, too."""
+    return pod_set.count if assignment.count is None else assignment.count
+
+
+def asks_for(template: Mapping[str, Any], resources: Collection[str]) -> bool:
+    """Whether a container requests, or is limited in, one of the resources."""
+    amounts = [each.get("resources") or {} for each in _containers(template)]
+    return any(name in (each.get(kind) or {}) for each in amounts for kind in ("requests", "limits") for name in resources)
+
+
+def members(
+    workload: Workload, on_flavors: Collection[str], managed: Collection[str], flavors: Mapping[str, ResourceFlavor]
+) -> tuple[Member, ...]:
+    """The gang, each template as its pods will be.
+
+    Raises FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts its flavor.
+    """
+    return tuple(_member(pod_set, assignment, flavors) for pod_set, assignment in needed(workload, on_flavors, managed))
+
+
+def _member(pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor]) -> Member:
+    template = deepcopy(pod_set.template)
+    spec: Json = template.setdefault("spec", {})
+    for name in sorted(set(assignment.flavors.values())):
+        flavor = flavors.get(name)
+        if flavor is None:
+            raise FlavorMissingError(f'ResourceFlavor "{name}" of pod set "{pod_set.name}" is not there: create it')
+        _select(spec, flavor, pod_set.name)
+        _tolerate(spec, (each.to_json() for each in flavor.spec.tolerations))
+    for container in _containers(template):
+        _default_requests(container)
+    _carry_topology(template, pod_set.topology_request)
+    return Member(pod_set.name, count(pod_set, assignment), template)
+
+
+def _containers(template: Mapping[str, Any]) -> Iterator[Json]:
+    spec = template.get("spec") or {}
+    for kind in ("initContainers", "containers"):
+        yield from spec.get(kind) or ()
+
+
+def _select(spec: Json, flavor: ResourceFlavor, pod_set: str) -> None:
+    selector = dict(spec.get("nodeSelector") or {})
+    for key, value in flavor.spec.node_labels.items():
+        if selector.setdefault(key, value) != value:
+            raise WorkloadMistakeError(
+                f'pod set "{pod_set}": nodeSelector {key}={selector[key]} contradicts ResourceFlavor "{flavor.metadata.name}" '
+                f"({key}={value}): remove it from the pod template"
+            )
+    if selector:
+        spec["nodeSelector"] = selector
+
+
+def _tolerate(spec: Json, tolerations: Iterable[Json]) -> None:
+    present = list(spec.get("tolerations") or ())
+    present.extend(each for each in tolerations if each not in present)
+    if present:
+        spec["tolerations"] = present
+
+
+def _default_requests(container: Json) -> None:
+    resources = container.get("resources") or {}
+    if limits := resources.get("limits"):
+        container["resources"] = {**resources, "requests": {**limits, **(resources.get("requests") or {})}}
+
+
+def _carry_topology(template: Json, request: TopologyRequest | None) -> None:
+    """Kueue's topology request in the words that the provisioner reads; what the template says itself comes first."""
+    wanted = {REQUIRED_TOPOLOGY: request.required, PREFERRED_TOPOLOGY: request.preferred} if request else {}
+    carried = {key: value for key, value in wanted.items() if value}
+    if carried:
+        metadata: Json = template.setdefault("metadata", {})
+        metadata["annotations"] = {**carried, **(metadata.get("annotations") or {})}
