@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kube.core import Taint
 from kube.meta import Condition, ObjectKey, ObjectMeta, Record
 
 GROUP = "corral.dev"
@@ -83,6 +84,7 @@ class ShapeStatus(Record, frozen=True, kw_only=True):
     name: str
     allocatable: dict[str, str] = {}
     labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
     on_demand_price_per_hour: Money | None = None
 
 
@@ -98,6 +100,8 @@ class OfferingStatus(Record, frozen=True, kw_only=True):
     domain: dict[str, str] = {}
     price_per_hour: Money = "0"
     unavailable: str = ""
+    starts: str | None = None
+    ends: str | None = None
 
 
 class ReservationStatus(Record, frozen=True, kw_only=True):
