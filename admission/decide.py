@@ -1,7 +1,8 @@
 """What to do next about one admission check of one workload: pure, and the only place where admission branches.
 
-The contract with Kueue is that of v0.17.0 (pkg/controller/core/workload_controller.go): a check's state counts only while quota is
-reserved and no eviction is under way, `Retry` and `Rejected` are reset by Kueue itself, and `retryCount` is Kueue's to count.
+The contract with Kueue is that of v0.17.0 (pkg/controller/core/workload_controller.go): a check's state counts only while
+quota is reserved and no eviction is under way, `Retry` and `Rejected` are reset by Kueue itself, and `retryCount` is Kueue's to
+count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -179,7 +180,10 @@ def _others(view: View, current: Request | None) -> tuple[Request, ...]:
 
 
 def _without_quota(view: View) -> Decision:
-    """Gives capacity back. A state left over would act in the next reservation: Ready admits at once, Retry is stuck (kueue#3543)."""
+    """Gives capacity back.
+
+    A state left over would act in the next reservation: Ready admits at once, Retry and Rejected never end (kueue#3543).
+    """
     change = None
     if view.entry.state != State.PENDING:
         change = Change(State.PENDING, "Waiting for quota")

@@ -1,4 +1,4 @@
-"""The gang of a workload as Kueue admitted it: which pods need capacity of a check, and what they look like on the assigned flavors.
+"""The gang of a workload as Kueue admitted it: which pods need capacity of a check, and what their flavors make of them.
 
 Follows what Kueue v0.17.0 itself does with an admitted workload: counts are those of the admission (partial admission and
 reclaimable pods taken off), flavors add node labels and tolerations (pkg/podset/podset.go FromAssignment), limits stand in for
@@ -39,7 +39,8 @@ def needed(
     workload: Workload, on_flavors: Collection[str], managed: Collection[str]
 ) -> Iterator[tuple[WorkloadPodSet, PodSetAssignment]]:
     """The pod sets with pods on the check's flavors (none named: on any) that ask for a managed resource (none named: any)."""
-    assignments = {each.name: each for each in workload.status.admission.pod_set_assignments} if workload.status.admission else {}
+    admission = workload.status.admission
+    assignments = {each.name: each for each in admission.pod_set_assignments} if admission else {}
     for pod_set in workload.spec.pod_sets:
         assignment = assignments.get(pod_set.name)
         if assignment is None or count(pod_set, assignment) == 0:

@@ -1,7 +1,7 @@
 """The objects that stand for one attempt: PodTemplates and a ProvisioningRequest, their names, owners and marks.
 
-The templates belong to the Workload, the request to its first template: Kueue's in-tree controller (v0.17.0, provisioning/controller.go)
-deletes every request that has an owner of the workload's name.
+The templates belong to the Workload, the request to its first template: Kueue's in-tree controller deletes every request that
+has an owner of the workload's name (v0.17.0, pkg/controller/admissionchecks/provisioning/controller.go).
 """
 
 import hashlib
@@ -62,8 +62,8 @@ def number(retries: int) -> int:
 def fingerprint(workload: Workload, check: str, attempt: int) -> str:
     """Names the attempt that belongs to the workload's present reservation of quota.
 
-    Whatever makes capacity useless for the workload is in it: another reservation (its instant), other flavors or counts. What may
-    change under a running attempt, policy and config, isn't.
+    Whatever makes capacity useless for the workload is in it: another reservation (its instant), other flavors or counts.
+    What may change under a running attempt, policy and config, isn't.
     """
     reserved = workload.condition("QuotaReserved")
     admission = workload.status.admission

@@ -77,18 +77,17 @@ def _of_config(
     config: Callable[[str], ProvisioningRequestConfig | None],
 ) -> Terms | Unusable:
     found = config(name)
+    subject = f'ProvisioningRequestConfig "{name}"'
     if found is None:
-        return Unusable(f'ProvisioningRequestConfig "{name}" is not there: create it')
+        return Unusable(f"{subject} is not there: create it")
     spec = found.spec
     if spec.provisioning_class_name != CLASS:
-        return Unusable(
-            f'ProvisioningRequestConfig "{name}": spec.provisioningClassName is "{spec.provisioning_class_name}": set it to {CLASS}'
-        )
+        return Unusable(f'{subject}: spec.provisioningClassName is "{spec.provisioning_class_name}": set it to {CLASS}')
     if POLICY not in spec.parameters:
-        return Unusable(f'ProvisioningRequestConfig "{name}": spec.parameters has no "{POLICY}": name a CapacityPolicy there')
+        return Unusable(f'{subject}: spec.parameters has no "{POLICY}": name a CapacityPolicy there')
     inner = _of_policy(spec.parameters[POLICY], policy)
     if isinstance(inner, Unusable):
-        return Unusable(f'ProvisioningRequestConfig "{name}": {inner.why}')
+        return Unusable(f"{subject}: {inner.why}")
     rule = _strategy(spec.retry_strategy) if spec.retry_strategy else inner.retry
     return Terms(dict(spec.parameters), rule, spec.managed_resources)
 
