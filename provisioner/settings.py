@@ -6,16 +6,20 @@ from runtime.settings import Settings
 
 
 class ProvisionerSettings(Settings):
-    """Times are in seconds.
-
-    `installation` and `cluster` go into the tags of all that is bought, so that two installations in one cloud account never touch each
-    other's machines; an empty `installation` means the uid of namespace kube-system.
+    """All times are in seconds. `installation` and `cluster` go into the tags of all that is bought, so that two installations
+    in one cloud account never touch each other's machines.
     """
 
-    installation: str = ""
-    cluster: str = "default"
-    inventory_seconds: float = Field(default=10.0, gt=0, alias="inventorySeconds")
-    settle_seconds: float = Field(default=2.0, ge=0, alias="settleSeconds")
-    retention_seconds: float = Field(default=60.0, ge=0, alias="retentionSeconds")
-    debounce_seconds: float = Field(default=0.2, ge=0, alias="debounceSeconds")
-    reap_grace_seconds: float = Field(default=120.0, ge=30, alias="reapGraceSeconds")
+    installation: str = Field(default="", max_length=63)
+    """Empty: the uid of namespace kube-system."""
+    cluster: str = Field(default="default", max_length=63)
+    inventory_seconds: float = Field(default=10.0, ge=0.1)
+    """How often each cloud is asked what it has."""
+    settle_seconds: float = Field(default=2.0, ge=0)
+    """Between the mark on a free node and the second look at its pods."""
+    retention_seconds: float = Field(default=60.0, ge=0)
+    """How long a Booking that is over stays readable."""
+    debounce_seconds: float = Field(default=0.2, ge=0)
+    """Changes that come this close together are planned in one pass."""
+    reap_grace_seconds: float = Field(default=120.0, ge=0)
+    """Age from which a machine that nobody claims may be terminated."""

@@ -44,7 +44,7 @@ class Known:
 
 @dataclass(slots=True)
 class State:
-    """`clouds` and `known` are keyed by pool name and filled by the pools controller; a pool whose cloud was never reached is in neither."""
+    """`clouds` and `known` are keyed by pool and filled by the pools controller; a pool never reached is in neither."""
 
     settings: ProvisionerSettings
     installation: str

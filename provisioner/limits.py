@@ -1,0 +1,75 @@
+"""The limits of a pool as budgets: nodes a source, on-demand nodes, on-demand money of the day."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from capacity.model import CapacityType, Offering
+from capacity.quantity import dollars, money
+from kube import ours
+from provisioner.clouds.base import Instance
+from provisioner.room import Budget
+from provisioner.spend import DAY, cost, day_start
+from provisioner.state import TAG_POOL, TAG_SOURCE
+from provisioner.view import ALIVE, View, in_flight
+
+
+def budgets(view: View, pool: ours.CapacityPool, offerings: Sequence[Offering]) -> tuple[Budget, ...]:
+    """`offerings` are all that the snapshot has; only those of the pool are limited."""
+    mine = [offering for offering in offerings if offering.pool == pool.metadata.name]
+    found = [_source(view, pool, source, mine) for source in pool.spec.sources if source.max_nodes is not None]
+    limits = pool.spec.limits
+    on_demand = [offering for offering in mine if not offering.capacity_type.prepaid]
+    if limits.on_demand_nodes is not None:
+        found.append(_nodes(view, pool, limits.on_demand_nodes, on_demand))
+    if limits.on_demand_spend_per_day is not None:
+        found.append(_money(view, pool, money(limits.on_demand_spend_per_day), on_demand))
+    return tuple(found)
+
+
+def _source(view: View, pool: ours.CapacityPool, source: ours.Source, mine: Sequence[Offering]) -> Budget:
+    whole = source.max_nodes or 0
+    used = sum(_of_source(machine, pool, source) for machine in _machines(view)) + _flying(view, pool, source)
+    text = f"maxNodes {whole} of source {source.name} in pool {pool.metadata.name}: {used} running or on order"
+    weight = {offering.name: 1 for offering in mine if offering.source == source.name}
+    return Budget(text, weight, max(0, whole - used), whole)
+
+
+def _nodes(view: View, pool: ours.CapacityPool, whole: int, on_demand: Sequence[Offering]) -> Budget:
+    used = sum(_extra(machine, pool) for machine in _machines(view)) + _flying(view, pool)
+    text = f"onDemandNodes {whole} of pool {pool.metadata.name}: {used} running or on order"
+    return Budget(text, {offering.name: 1 for offering in on_demand}, max(0, whole - used), whole)
+
+
+def _money(view: View, pool: ours.CapacityPool, whole: int, on_demand: Sequence[Offering]) -> Budget:
+    """A node bought now is committed to the end of the UTC day."""
+    spent = view.spent.get(pool.metadata.name, 0)
+    end = day_start(view.now) + DAY
+    weight = {offering.name: cost(offering.price, view.now, max(end, view.now + timedelta(seconds=1))) for offering in on_demand}
+    text = f"onDemandSpendPerDay ${dollars(whole)} of pool {pool.metadata.name}: ${dollars(spent)} committed today"
+    return Budget(text, weight, max(0, whole - spent), whole)
+
+
+def _machines(view: View) -> Iterable[Instance]:
+    return (machine for machine in view.instance_of.values() if machine.state in ALIVE)
+
+
+def _extra(machine: Instance, pool: ours.CapacityPool) -> bool:
+    """Whether it is billed on top: launched for the pool, and in no reservation."""
+    return machine.reservation is None and machine.tags.get(TAG_POOL) == pool.metadata.name
+
+
+def _of_source(machine: Instance, pool: ours.CapacityPool, source: ours.Source) -> bool:
+    if CapacityType(source.capacity_type).prepaid:
+        return machine.reservation in source.reservation_ids
+    return _extra(machine, pool) and machine.tags.get(TAG_SOURCE, source.name) == source.name
+
+
+def _flying(view: View, pool: ours.CapacityPool, source: ours.Source | None = None) -> int:
+    """On order but not counted by the cloud yet: of one source, or of all that is billed on top."""
+    return sum(
+        in_flight(booking, purchase, view.seen)
+        for booking in view.live
+        for purchase in booking.spec.purchases
+        if purchase.pool == pool.metadata.name
+        and (purchase.source == source.name if source else not CapacityType(purchase.capacity_type).prepaid)
+    )

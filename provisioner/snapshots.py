@@ -1,0 +1,161 @@
+"""From a view to the planner's snapshot: nodes that may be booked, offerings that may be bought, and the limits they share."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from capacity.model import CapacityType, Labels, Node, PodSet, ReservationUse, Snapshot
+from kube import core, ours
+from kube.nodes import node as plan_node
+from kube.times import clock
+from provisioner import daemons
+from provisioner.clouds.base import Instance, InstanceState, Reservation
+from provisioner.limits import budgets
+from provisioner.offerings import Market, Offers, ends, offers
+from provisioner.room import Room
+from provisioner.state import BOOKED, Known
+from provisioner.view import View, launched, quarantined
+
+STALE_SECONDS = 300
+"""Age from which a cloud's word is too old to buy on."""
+QUARANTINE = "(quarantined)"
+PAUSED = "(pool is paused)"
+
+
+class NodeCache:
+    """The planner's nodes of an earlier snapshot, for as long as neither node nor pods changed: most don't between two passes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[core.Node, tuple[core.Pod, ...], Node]] = {}
+
+    def get(self, node: core.Node, pods: tuple[core.Pod, ...], pool: str) -> Node | None:
+        """None for a node whose amounts can't be read."""
+        name = node.metadata.name
+        old = self._known.get(name)
+        if old and old[0] is node and old[2].pool == pool and _same(old[1], pods):
+            return old[2]
+        try:
+            made = plan_node(node, pods, pool=pool)
+        except ValueError:
+            self._known.pop(name, None)
+            return None
+        self._known[name] = (node, pods, made)
+        return made
+
+
+def _same(old: tuple[core.Pod, ...], new: tuple[core.Pod, ...]) -> bool:
+    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+
+
+def market(view: View, pool: ours.CapacityPool, pods: Sequence[PodSet]) -> Market | None:
+    """None while nothing is known of the pool's cloud."""
+    known = view.known.get(pool.metadata.name)
+    if known is None:
+        return None
+    base = Market(view, pool, known)
+    shapes = [shape.shape for shape in base.shapes().values()]
+    return replace(base, overhead=daemons.overheads(pool, shapes, pods), blocked=_blocked(view, pool, base, pods, known))
+
+
+def _blocked(view: View, pool: ours.CapacityPool, base: Market, pods: Sequence[PodSet], known: Known) -> str:
+    """Why nothing may be bought from the pool at all, "" if it may."""
+    name = pool.metadata.name
+    if pool.spec.mode == "Paused":
+        return f"pool {name} is Paused"
+    if (view.now - known.at).total_seconds() > STALE_SECONDS:
+        return f"the cloud of pool {name} was last heard at {clock(known.at, view.now)}: {known.error}"
+    shapes = [shape.shape for shape in base.shapes().values()]
+    barrier = daemons.blocked(pool, shapes, view.managed.get(name, ()), pods)
+    return f"DaemonSetsBlocked in pool {name}: {barrier.message}" if barrier.required else ""
+
+
+def room(view: View, pools: Iterable[ours.CapacityPool], cache: NodeCache) -> Room:
+    """All that may be given to gangs from these pools now."""
+    chosen = sorted(pools, key=lambda pool: pool.metadata.name)
+    pods = daemons.daemon_pods(view.daemon_sets)
+    sold = [_offers(view, pool, pods) for pool in chosen]
+    offerings = tuple(offering for offer in sold for offering in offer.offerings)
+    snapshot = Snapshot(
+        now=int(view.now.timestamp()),
+        nodes=tuple(node for pool in chosen for node in _nodes(view, pool, cache)),
+        offerings=offerings,
+        topology_keys=_keys(chosen),
+        reservations=_uses(sold),
+    )
+    return Room(snapshot, tuple(budget for pool in chosen for budget in budgets(view, pool, offerings)))
+
+
+def _offers(view: View, pool: ours.CapacityPool, pods: Sequence[PodSet]) -> Offers:
+    found = market(view, pool, pods)
+    return offers(found) if found else Offers()
+
+
+def _uses(sold: Iterable[Offers]) -> tuple[ReservationUse, ...]:
+    """Each reservation once, though several pools may name it."""
+    return tuple({use.name: use for offer in sold for use in offer.reservations}.values())
+
+
+def _keys(pools: Iterable[ours.CapacityPool]) -> tuple[str, ...]:
+    """Topology keys of all pools, widest first; pools that order the same keys otherwise follow the first by name."""
+    return tuple(dict.fromkeys(key for pool in pools for key in pool.spec.topology_keys))
+
+
+# --- nodes ----------------------------------------------------------------------------------------------------------------
+
+
+def _nodes(view: View, pool: ours.CapacityPool, cache: NodeCache) -> Iterable[Node]:
+    reservations = _reservations(view, pool)
+    paused = PAUSED if pool.spec.mode == "Paused" else None
+    for node in view.managed.get(pool.metadata.name, ()):
+        made = cache.get(node, tuple(view.pods_on(node.metadata.name)), pool.metadata.name)
+        if made is not None:
+            machine = view.instance_of.get(node.spec.provider_id)
+            holder = view.booked_by(node) or (QUARANTINE if quarantined(node) else None) or paused
+            yield _placed(made, holder, machine, reservations, launched=launched(node), going=_going(node, machine))
+
+
+def _placed(
+    node: Node,
+    holder: str | None,
+    machine: Instance | None,
+    reservations: Mapping[str, tuple[Reservation, int | None]],
+    *,
+    launched: bool,
+    going: bool,
+) -> Node:
+    """The node with what the cloud knows of its machine. Keeping one that is there adds nothing to a plan's cost.
+
+    A booked node is shown without our taint, as it will be once its booking is over.
+    """
+    reservation, end = reservations.get(machine.reservation or "", (None, None)) if machine else (None, None)
+    kind = CapacityType(reservation.capacity_type) if reservation else CapacityType.ON_DEMAND if launched else None
+    return replace(
+        node,
+        booked_by=holder,
+        ready=node.ready and not going,
+        taints=tuple(taint for taint in node.taints if taint.key != BOOKED) if holder else node.taints,
+        capacity_type=kind,
+        reservation=reservation.id if reservation else None,
+        ends=end,
+    )
+
+
+def _going(node: core.Node, machine: Instance | None) -> bool:
+    if machine and machine.state in (InstanceState.STOPPING, InstanceState.TERMINATED):
+        return True
+    return node.metadata.deletion_timestamp is not None
+
+
+def _reservations(view: View, pool: ours.CapacityPool) -> Mapping[str, tuple[Reservation, int | None]]:
+    """Reservation id -> it and when its nodes must be empty."""
+    known = view.known.get(pool.metadata.name)
+    sources = {name: source for source in pool.spec.sources for name in source.reservation_ids}
+    there = known.inventory.reservations if known else ()
+    return {r.id: (r, ends(sources[r.id], r) if r.id in sources else r.ends) for r in there}
+
+
+def labels_somewhere(view: View, pool: ours.CapacityPool) -> Iterable[Labels]:
+    """The labels of each node and each possible node of the pool."""
+    yield from (node.metadata.labels for node in view.managed.get(pool.metadata.name, ()))
+    known = view.known.get(pool.metadata.name)
+    if known:
+        yield from (daemons.shape_labels(shape.shape, pool) for shape in Market(view, pool, known).shapes().values())
