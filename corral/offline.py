@@ -1,0 +1,168 @@
+"""`corral plan`: the planner on files alone. What a live cluster knows is read from the status of its pools.
+
+`kubectl get cpool,cpolicy -o yaml > pools.yaml` and `kubectl get nodes -o yaml > nodes.yaml` give the files.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from capacity import explain, model
+from capacity.model import Offering, Outcome, Plan, Preferences, Shape, Shortfall, Snapshot, Undecidable
+from capacity.plan import plan
+from capacity.quantity import dollars, money
+from capacity.snapshot import book
+from corral.manifests import BadInput, gangs, load, of_kind
+from kube import core, nodes, ours, podspec
+from kube.times import instant
+
+POOL_LABEL = "corral.dev/pool"
+
+
+def run(files: Sequence[Path], *, as_json: bool = False) -> int:
+    """Plans each workload of the files in turn, each on what the ones before left. Prints the plans or why there is none.
+
+    Returns 0 when all fit, else 1. Raises BadInput.
+    """
+    items = load(files)
+    wanted = gangs(items)
+    if not wanted:
+        raise BadInput("no workload in the files: give a Job, JobSet, Workload or pod group with -f")
+    pools = of_kind(items, "CapacityPool", ours.CapacityPool)
+    if not pools:
+        raise BadInput("no CapacityPool in the files: kubectl get cpool -o yaml gives those of a cluster, status included")
+    here = snapshot(pools, of_kind(items, "Node", core.Node), of_kind(items, "Pod", core.Pod), now=int(time.time()))
+    preferences = _preferences(of_kind(items, "CapacityPolicy", ours.CapacityPolicy))
+    outcomes = []
+    for gang in wanted:
+        outcome = plan(gang, here, preferences)
+        outcomes.append((gang.name, outcome))
+        if isinstance(outcome, Plan):
+            here = book(here, outcome, gang.name)
+    print(json.dumps([_json(name, o) for name, o in outcomes], indent=2) if as_json else "\n".join(_text(*o) for o in outcomes))
+    return 0 if all(isinstance(outcome, Plan) for _, outcome in outcomes) else 1
+
+
+def snapshot(pools: Sequence[ours.CapacityPool], machines: Iterable[core.Node], pods: Iterable[core.Pod], *, now: int) -> Snapshot:
+    """What the files know: offerings and reservations from the pools' status, nodes and the pods on them as they are."""
+    bound: dict[str, list[core.Pod]] = {}
+    for pod in pods:
+        bound.setdefault(pod.spec.node_name, []).append(pod)
+    keys = dict.fromkeys(key for pool in pools for key in pool.spec.topology_keys)
+    return Snapshot(
+        now=now,
+        nodes=tuple(_nodes(pools, machines, bound)),
+        offerings=tuple(offering for pool in pools for offering in _offerings(pool)),
+        topology_keys=tuple(keys),
+        reservations=tuple(_use(r) for pool in pools for r in pool.status.reservations),
+    )
+
+
+def _nodes(
+    pools: Sequence[ours.CapacityPool], machines: Iterable[core.Node], bound: Mapping[str, list[core.Pod]]
+) -> Iterable[model.Node]:
+    for machine in machines:
+        pool = next((pool.metadata.name for pool in pools if _selects(pool, machine)), None)
+        if pool:
+            yield nodes.node(machine, bound.get(machine.metadata.name, ()), pool=pool)
+
+
+def _selects(pool: ours.CapacityPool, machine: core.Node) -> bool:
+    labels = machine.metadata.labels
+    wanted = pool.spec.node_selector.match_labels if pool.spec.node_selector else {}
+    return labels.get(POOL_LABEL) == pool.metadata.name or (bool(wanted) and wanted.items() <= labels.items())
+
+
+def _offerings(pool: ours.CapacityPool) -> Iterable[Offering]:
+    name = pool.metadata.name
+    if not pool.spec.provider.adopted and not pool.status.shapes:
+        raise BadInput(
+            f"CapacityPool {name}: status.shapes is empty: take the pool from a cluster where Corral has discovered it "
+            "(kubectl get cpool -o yaml), or write status.shapes and status.offerings by hand"
+        )
+    shapes = {shape.name: _shape(pool, shape) for shape in pool.status.shapes}
+    for item in pool.status.offerings:
+        if item.shape not in shapes:
+            raise BadInput(f"CapacityPool {name}: status.offerings {item.name}: shape {item.shape} is not in status.shapes")
+        yield _offering(name, item, shapes[item.shape])
+
+
+def _shape(pool: ours.CapacityPool, item: ours.ShapeStatus) -> Shape:
+    try:
+        amounts = nodes.amounts(dict(item.allocatable))
+    except ValueError as error:
+        raise BadInput(f"CapacityPool {pool.metadata.name}: status.shapes {item.name}: allocatable {error}") from None
+    return Shape(name=item.name, allocatable=amounts, labels=item.labels, taints=podspec.taints(item.taints))
+
+
+def _offering(pool: str, item: ours.OfferingStatus, shape: Shape) -> Offering:
+    return Offering(
+        name=item.name,
+        pool=pool,
+        source=item.source,
+        shape=shape,
+        capacity_type=model.CapacityType(item.capacity_type),
+        available=item.available,
+        total=item.total,
+        price=money(item.price_per_hour),
+        domain={model.ZONE: item.zone, **item.domain},
+        reservation=item.reservation_id or None,
+        starts=_epoch(item.starts),
+        ends=_epoch(item.ends),
+        unavailable=item.unavailable,
+    )
+
+
+def _epoch(text: str | None) -> int | None:
+    return int(instant(text).timestamp()) if text else None
+
+
+def _use(r: ours.ReservationStatus) -> model.ReservationUse:
+    return model.ReservationUse(r.id, r.shape, r.zone, r.total, r.booked, r.outside, r.quarantined, r.spare, r.free)
+
+
+def _preferences(policies: Sequence[ours.CapacityPolicy]) -> Preferences:
+    if not policies:
+        return Preferences()
+    if len(policies) > 1:
+        names = ", ".join(policy.metadata.name for policy in policies)
+        raise BadInput(f"{len(policies)} CapacityPolicies in the files ({names}): leave only the one to plan by")
+    return preferences(policies[0])
+
+
+def preferences(policy: ours.CapacityPolicy) -> Preferences:
+    """What the policy asks of a plan."""
+    spec = policy.spec
+    return Preferences(
+        capacity_order=tuple(model.CapacityType(name) for name in spec.capacity_order),
+        required_topology=spec.topology.required,
+        preferred_topology=spec.topology.preferred,
+        price_ceiling=money(spec.price_ceiling_per_hour) if spec.price_ceiling_per_hour else None,
+    )
+
+
+def _text(name: str, outcome: Outcome) -> str:
+    match outcome:
+        case Plan():
+            return f"{name}: FITS\n{explain.describe(outcome)}\n"
+        case Shortfall():
+            return f"{name}: {'IMPOSSIBLE' if outcome.hopeless else 'WAITS'} {outcome.reason}\n{explain.describe(outcome)}\n"
+        case Undecidable():
+            return f"{name}: UNDECIDABLE\n" + "".join(f"  {reason}\n" for reason in outcome.reasons)
+
+
+def _json(name: str, outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Plan():
+            nodes_ = [{"node": use.node.name, "pods": dict(use.pods)} for use in outcome.uses]
+            bought = [{"offering": p.offering.name, "count": p.count, "podsPerNode": dict(p.pods)} for p in outcome.purchases]
+            cost = dollars(outcome.cost)
+            return {"gang": name, "fits": True, "costPerHour": cost, "nodes": nodes_, "purchases": bought}
+        case Shortfall():
+            findings = [{"subject": f.subject, "detail": f.detail, "pods": f.pods} for f in outcome.findings]
+            told = {"reason": outcome.reason.value, "message": outcome.message, "hopeless": outcome.hopeless}
+            return {"gang": name, "fits": False, **told, "findings": findings, "wouldFit": list(outcome.relaxations)}
+        case Undecidable():
+            return {"gang": name, "fits": None, "undecidable": list(outcome.reasons)}
