@@ -23,7 +23,13 @@ def parser() -> argparse.ArgumentParser:
 
     plan = commands.add_parser("plan", help="plan workloads offline, from files alone")
     plan.add_argument(
-        "-f", "--filename", dest="files", type=Path, action="append", required=True, help="YAML: workloads, pools, policies, nodes, pods"
+        "-f",
+        "--filename",
+        dest="files",
+        type=Path,
+        action="append",
+        required=True,
+        help="YAML: workloads, pools, policies, nodes, pods",
     )
     plan.add_argument("-o", "--output", choices=("text", "json"), default="text")
     plan.set_defaults(run=_plan)
@@ -68,7 +74,8 @@ def _simulated_cloud(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from corral.offline import BadInput, run
+    from corral.manifests import BadInput
+    from corral.offline import run
 
     try:
         return run(arguments.files, as_json=arguments.output == "json")

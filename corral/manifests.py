@@ -10,6 +10,7 @@ from capacity.model import Gang, PodSet
 from kube import podspec
 from kube.kueue import Workload
 from kube.meta import Record, decode
+from kube.requests import PodSpecError
 
 Object = Mapping[str, Any]
 R = TypeVar("R", bound=Record)
@@ -81,7 +82,7 @@ def _view(item: Object, type_: type[R]) -> R:
 def _gang(item: Object, items: Sequence[Object]) -> Gang | None:
     try:
         pod_sets = _pod_sets(item, items)
-    except podspec.PodSpecError as error:
+    except PodSpecError as error:
         raise BadInput(f"{named(item)}: {error}") from None
     except (AttributeError, KeyError, TypeError) as error:
         raise BadInput(f"{named(item)}: its spec is not one of its kind ({error!r})") from None

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from capacity.plan import plan
+
 from capacity import explain, model
 from capacity.model import Offering, Outcome, Plan, Preferences, Shape, Shortfall, Snapshot, Undecidable
-from capacity.plan import plan
 from capacity.quantity import dollars, money
 from capacity.snapshot import book
 from corral.manifests import BadInput, gangs, load, of_kind
@@ -45,7 +46,9 @@ def run(files: Sequence[Path], *, as_json: bool = False) -> int:
     return 0 if all(isinstance(outcome, Plan) for _, outcome in outcomes) else 1
 
 
-def snapshot(pools: Sequence[ours.CapacityPool], machines: Iterable[core.Node], pods: Iterable[core.Pod], *, now: int) -> Snapshot:
+def snapshot(
+    pools: Sequence[ours.CapacityPool], machines: Iterable[core.Node], pods: Iterable[core.Pod], *, now: int
+) -> Snapshot:
     """What the files know: offerings and reservations from the pools' status, nodes and the pods on them as they are."""
     bound: dict[str, list[core.Pod]] = {}
     for pod in pods:

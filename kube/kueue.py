@@ -223,7 +223,21 @@ class ClusterQueueSpec(Record, frozen=True, kw_only=True):
     stop_policy: str = ""
 
 
+class ResourceUsage(Record, frozen=True, kw_only=True):
+    name: str
+    total: Quantity = "0"
+    borrowed: Quantity = "0"
+
+
+class FlavorUsage(Record, frozen=True, kw_only=True):
+    name: str
+    resources: tuple[ResourceUsage, ...] = ()
+
+
 class ClusterQueueStatus(Record, frozen=True, kw_only=True):
+    """`flavors_reservation` is the quota that reserved workloads hold, admitted or not."""
+
+    flavors_reservation: tuple[FlavorUsage, ...] = ()
     conditions: tuple[StatusCondition, ...] = ()
     pending_workloads: int = 0
     reserving_workloads: int = 0
