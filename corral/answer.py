@@ -135,7 +135,8 @@ def _request(state: AdmissionCheckState, facts: Facts) -> Iterator[str]:
         yield f"WAITING {provisioned.reason} {since}: {first}"
         yield from (f"  {line.strip()}" for line in rest)
     else:
-        yield f"WAITING {_since(state.last_transition_time, facts.now)}: {state.message or 'the provisioner has not answered yet'}"
+        told = state.message or "the provisioner has not answered yet"
+        yield f"WAITING {_since(state.last_transition_time, facts.now)}: {told}"
 
 
 def _held(booking: Booking | None) -> Iterator[str]:

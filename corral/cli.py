@@ -74,12 +74,12 @@ def _simulated_cloud(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from corral.manifests import BadInput
+    from corral.manifests import InputError
     from corral.offline import run
 
     try:
         return run(arguments.files, as_json=arguments.output == "json")
-    except BadInput as error:
+    except InputError as error:
         print(f"corral plan: {error}", file=sys.stderr)
         return 2
 

@@ -19,12 +19,12 @@ GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
 ROLE = "kueue.x-k8s.io/role-hash"
 
 
-class BadInput(ValueError):
+class InputError(ValueError):
     """A file or object that can't be used; the text names the file or object, the field and the remedy."""
 
 
 def load(paths: Sequence[Path]) -> list[Object]:
-    """All objects of the files, in order; Lists are opened. Raises BadInput."""
+    """All objects of the files, in order; Lists are opened. Raises InputError."""
     return [item for path in paths for document in _documents(path) for item in _opened(document, path)]
 
 
@@ -36,12 +36,12 @@ def named(item: Object) -> str:
 
 
 def of_kind(items: Iterable[Object], kind: str, type_: type[R]) -> list[R]:
-    """The objects of one kind as views. Raises BadInput naming object and field."""
+    """The objects of one kind as views. Raises InputError naming object and field."""
     return [_view(item, type_) for item in items if item.get("kind") == kind]
 
 
 def gangs(items: Sequence[Object]) -> list[Gang]:
-    """One gang for each Job, JobSet, Workload and pod group among the objects, in order. Raises BadInput."""
+    """One gang for each Job, JobSet, Workload and pod group among the objects, in order. Raises InputError."""
     found: dict[str, Gang] = {}
     for item in items:
         gang = _gang(item, items)
@@ -55,16 +55,18 @@ def _documents(path: Path) -> Iterator[Any]:
         with path.open() as file:
             yield from yaml.safe_load_all(file)
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None
+        raise InputError(f"{path}: {error.strerror}") from None
     except yaml.YAMLError as error:
-        raise BadInput(f"{path}: not YAML: {error}") from None
+        raise InputError(f"{path}: not YAML: {error}") from None
 
 
 def _opened(document: Any, path: Path) -> Iterator[Object]:
     if document is None:
         return
     if not isinstance(document, dict) or "kind" not in document:
-        raise BadInput(f"{path}: holds something that is no Kubernetes object: each document needs apiVersion, kind and metadata")
+        raise InputError(
+            f"{path}: holds something that is no Kubernetes object: each document needs apiVersion, kind and metadata"
+        )
     if document["kind"].endswith("List") and "items" in document:
         for item in document["items"]:
             yield from _opened(item, path)
@@ -76,16 +78,16 @@ def _view(item: Object, type_: type[R]) -> R:
     try:
         return decode(item, type_)
     except ValueError as error:
-        raise BadInput(f"{named(item)}: {error}") from None
+        raise InputError(f"{named(item)}: {error}") from None
 
 
 def _gang(item: Object, items: Sequence[Object]) -> Gang | None:
     try:
         pod_sets = _pod_sets(item, items)
     except PodSpecError as error:
-        raise BadInput(f"{named(item)}: {error}") from None
+        raise InputError(f"{named(item)}: {error}") from None
     except (AttributeError, KeyError, TypeError) as error:
-        raise BadInput(f"{named(item)}: its spec is not one of its kind ({error!r})") from None
+        raise InputError(f"{named(item)}: its spec is not one of its kind ({error!r})") from None
     return Gang(name=_gang_name(item), pod_sets=tuple(pod_sets)) if pod_sets else None
 
 

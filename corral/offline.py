@@ -15,7 +15,7 @@ from capacity import explain, model
 from capacity.model import Offering, Outcome, Plan, Preferences, Shape, Shortfall, Snapshot, Undecidable
 from capacity.quantity import dollars, money
 from capacity.snapshot import book
-from corral.manifests import BadInput, gangs, load, of_kind
+from corral.manifests import InputError, gangs, load, of_kind
 from kube import core, nodes, ours, podspec
 from kube.times import instant
 
@@ -25,15 +25,15 @@ POOL_LABEL = "corral.dev/pool"
 def run(files: Sequence[Path], *, as_json: bool = False) -> int:
     """Plans each workload of the files in turn, each on what the ones before left. Prints the plans or why there is none.
 
-    Returns 0 when all fit, else 1. Raises BadInput.
+    Returns 0 when all fit, else 1. Raises InputError.
     """
     items = load(files)
     wanted = gangs(items)
     if not wanted:
-        raise BadInput("no workload in the files: give a Job, JobSet, Workload or pod group with -f")
+        raise InputError("no workload in the files: give a Job, JobSet, Workload or pod group with -f")
     pools = of_kind(items, "CapacityPool", ours.CapacityPool)
     if not pools:
-        raise BadInput("no CapacityPool in the files: kubectl get cpool -o yaml gives those of a cluster, status included")
+        raise InputError("no CapacityPool in the files: kubectl get cpool -o yaml gives those of a cluster, status included")
     here = snapshot(pools, of_kind(items, "Node", core.Node), of_kind(items, "Pod", core.Pod), now=int(time.time()))
     preferences = _preferences(of_kind(items, "CapacityPolicy", ours.CapacityPolicy))
     outcomes = []
@@ -81,14 +81,14 @@ def _selects(pool: ours.CapacityPool, machine: core.Node) -> bool:
 def _offerings(pool: ours.CapacityPool) -> Iterable[Offering]:
     name = pool.metadata.name
     if not pool.spec.provider.adopted and not pool.status.shapes:
-        raise BadInput(
+        raise InputError(
             f"CapacityPool {name}: status.shapes is empty: take the pool from a cluster where Corral has discovered it "
             "(kubectl get cpool -o yaml), or write status.shapes and status.offerings by hand"
         )
     shapes = {shape.name: _shape(pool, shape) for shape in pool.status.shapes}
     for item in pool.status.offerings:
         if item.shape not in shapes:
-            raise BadInput(f"CapacityPool {name}: status.offerings {item.name}: shape {item.shape} is not in status.shapes")
+            raise InputError(f"CapacityPool {name}: status.offerings {item.name}: shape {item.shape} is not in status.shapes")
         yield _offering(name, item, shapes[item.shape])
 
 
@@ -96,7 +96,7 @@ def _shape(pool: ours.CapacityPool, item: ours.ShapeStatus) -> Shape:
     try:
         amounts = nodes.amounts(dict(item.allocatable))
     except ValueError as error:
-        raise BadInput(f"CapacityPool {pool.metadata.name}: status.shapes {item.name}: allocatable {error}") from None
+        raise InputError(f"CapacityPool {pool.metadata.name}: status.shapes {item.name}: allocatable {error}") from None
     return Shape(name=item.name, allocatable=amounts, labels=item.labels, taints=podspec.taints(item.taints))
 
 
@@ -131,7 +131,7 @@ def _preferences(policies: Sequence[ours.CapacityPolicy]) -> Preferences:
         return Preferences()
     if len(policies) > 1:
         names = ", ".join(policy.metadata.name for policy in policies)
-        raise BadInput(f"{len(policies)} CapacityPolicies in the files ({names}): leave only the one to plan by")
+        raise InputError(f"{len(policies)} CapacityPolicies in the files ({names}): leave only the one to plan by")
     return preferences(policies[0])
 
 
