@@ -17,6 +17,9 @@ VERSION = "v1alpha1"
 Duration = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=32)]
 Money = Annotated[str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,6})?$", max_length=16)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+LabelKey = Annotated[str, Meta(min_length=1, max_length=316)]
+Text = Annotated[str, Meta(max_length=32768)]
 CapacityTypeName = Literal["reserved", "capacity-block", "on-demand", "queued"]
 
 
@@ -26,7 +29,7 @@ CapacityTypeName = Literal["reserved", "capacity-block", "on-demand", "queued"]
 class SimulatedProvider(Record, frozen=True, kw_only=True):
     """The simulated cloud's HTTP endpoint, e.g. http://127.0.0.1:8090."""
 
-    endpoint: str
+    endpoint: Annotated[str, Meta(pattern=r"^https?://", max_length=255)]
 
 
 class AdoptedProvider(Record, frozen=True, kw_only=True):
@@ -50,9 +53,11 @@ class ScaleIn(Record, frozen=True, kw_only=True):
 
 
 class Source(Record, frozen=True, kw_only=True):
-    name: str
+    name: Name
     capacity_type: CapacityTypeName
-    reservation_ids: tuple[str, ...] = field(default=(), name="reservationIDs")
+    reservation_ids: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...], Meta(max_length=32)] = field(
+        default=(), name="reservationIDs"
+    )
     max_nodes: Count | None = None
     spare_nodes: Count = 0
     drain_before_end: Duration = "0s"
@@ -64,18 +69,21 @@ class Limits(Record, frozen=True, kw_only=True):
     on_demand_spend_per_day: Money | None = None
 
 
+DaemonSetName = Annotated[str, Meta(pattern=r"^[-a-z0-9]+/[-a-z0-9.]+$", max_length=317)]
+
+
 class Readiness(Record, frozen=True, kw_only=True):
     timeout: Duration = "20m"
-    required_daemon_sets: tuple[str, ...] = ()  # namespace/name
+    required_daemon_sets: Annotated[tuple[DaemonSetName, ...], Meta(max_length=32)] = ()  # namespace/name
 
 
 class CapacityPoolSpec(Record, frozen=True, kw_only=True):
     provider: Provider
     mode: Literal["Observe", "Active", "Paused"] = "Observe"
     node_selector: LabelSelector | None = None
-    shapes: tuple[str, ...] = ()
-    topology_keys: tuple[str, ...] = ("topology.kubernetes.io/zone",)
-    sources: tuple[Source, ...] = ()
+    shapes: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=63)], ...], Meta(max_length=64)] = ()
+    topology_keys: Annotated[tuple[LabelKey, ...], Meta(max_length=8)] = ("topology.kubernetes.io/zone",)
+    sources: Annotated[tuple[Source, ...], Meta(max_length=16)] = ()
     limits: Limits = Limits()
     readiness: Readiness = Readiness()
 
@@ -99,7 +107,7 @@ class OfferingStatus(Record, frozen=True, kw_only=True):
     reservation_id: str = field(default="", name="reservationID")
     domain: dict[str, str] = {}
     price_per_hour: Money = "0"
-    unavailable: str = ""
+    unavailable: Text = ""
     starts: str | None = None
     ends: str | None = None
 
@@ -128,7 +136,7 @@ class Backoff(Record, frozen=True, kw_only=True):
     shape: str
     zone: str
     reason: str
-    message: str
+    message: Text
     since: str
     until: str
     reservation_id: str = field(default="", name="reservationID")
@@ -173,8 +181,8 @@ class CapacityPool(Record, frozen=True, kw_only=True):
 
 
 class TopologyPolicy(Record, frozen=True, kw_only=True):
-    required: str | None = None
-    preferred: str | None = None
+    required: LabelKey | None = None
+    preferred: LabelKey | None = None
 
 
 class CrossZone(Record, frozen=True, kw_only=True):
@@ -203,16 +211,22 @@ class RetryPolicy(Record, frozen=True, kw_only=True):
 class RunDuration(Record, frozen=True, kw_only=True):
     """`Unknown`, or a duration that is assumed for gangs that declare none."""
 
-    default: str = "Unknown"
+    default: Annotated[str, Meta(pattern=r"^(Unknown|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$", max_length=32)] = "Unknown"
 
 
 class BareRequests(Record, frozen=True, kw_only=True):
-    namespaces: tuple[str, ...] = ()
+    namespaces: Annotated[tuple[Name, ...], Meta(max_length=256)] = ()
 
 
 class CapacityPolicySpec(Record, frozen=True, kw_only=True):
-    pools: tuple[str, ...] = ()  # names of the pools this policy may use; empty: all
-    capacity_order: tuple[CapacityTypeName, ...] = ("reserved", "capacity-block", "on-demand")
+    pools: Annotated[
+        tuple[Annotated[str, Meta(max_length=253)], ...], Meta(max_length=64)
+    ] = ()  # names of the pools this policy may use; empty: all
+    capacity_order: Annotated[tuple[CapacityTypeName, ...], Meta(min_length=1, max_length=4)] = (
+        "reserved",
+        "capacity-block",
+        "on-demand",
+    )
     topology: TopologyPolicy = TopologyPolicy()
     cross_zone: CrossZone = CrossZone()
     price_ceiling_per_hour: Money | None = None
@@ -221,7 +235,7 @@ class CapacityPolicySpec(Record, frozen=True, kw_only=True):
     run_duration: RunDuration = RunDuration()
     on_node_loss: Literal["Replace", "Leave", "Revoke"] = "Replace"
     bare_requests: BareRequests = BareRequests()
-    user_overrides: tuple[str, ...] = ()
+    user_overrides: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
 
 
 class CapacityPolicy(Record, frozen=True, kw_only=True):
@@ -237,7 +251,8 @@ class CapacityPolicy(Record, frozen=True, kw_only=True):
 class BookedPodSet(Record, frozen=True, kw_only=True):
     """`label` is the node label key `<booking>.booking.corral.dev/<pod set>` that steers this pod set's pods.
 
-    `requests` is what one pod asks for as the scheduler counts it: milli-cores of cpu, base units of the rest, `pods: 1` included.
+    `requests` is what one pod asks for as the scheduler counts it: milli-cores of cpu, base units of the rest, `pods: 1`
+    included.
     """
 
     name: str
@@ -288,6 +303,7 @@ class BookingSpec(Record, frozen=True, kw_only=True):
     nodes: tuple[BookedNode, ...] = ()
     purchases: tuple[BookedPurchase, ...] = ()
     cost_per_hour: Money = "0"
+    node_count: int = 0  # of nodes and purchases together, for people
     domains: dict[str, str] = {}
     traceparent: str = ""
 
@@ -303,7 +319,7 @@ class Launch(Record, frozen=True, kw_only=True):
     count: int
     state: Literal["Pending", "Answered", "Failed"]
     at: str
-    message: str = ""
+    message: Text = ""
     reason: str = ""
 
 
@@ -317,7 +333,7 @@ class BookedInstance(Record, frozen=True, kw_only=True):
     state: Literal["Launched", "Joined", "Ready", "Bad", "Terminating", "Gone", "Transferred"]
     node: str = ""
     provider_id: str = field(default="", name="providerID")
-    message: str = ""
+    message: Text = ""
     since: str = ""
     token: str = ""
     launched_at: str = ""
@@ -331,11 +347,12 @@ class BookingStatus(Record, frozen=True, kw_only=True):
 
     phase: Literal["Marking", "Launching", "Joining", "Provisioned", "Releasing", "Released", "Failing", "Failed"] = "Marking"
     reason: str = ""
-    message: str = ""
+    message: Text = ""
     phase_since: str | None = None
     marked_at: str | None = None
     provisioned_at: str | None = None
     first_pod_at: str | None = None
+    idle_since: str | None = None
     launches: tuple[Launch, ...] = ()
     instances: tuple[BookedInstance, ...] = ()
     conditions: tuple[Condition, ...] = ()

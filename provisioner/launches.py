@@ -1,0 +1,155 @@
+"""Buying, the pure part: which cloud call comes next, with which token, and what its answer makes of the booking.
+
+A launch is written Pending before its call. Its token derives from request, attempt, purchase and number alone, so a call that is
+repeated after a crash or a lost reply buys nothing twice, and the machines of a lost call are found by it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from capacity.requirements import Taint
+from kube.ours import BookedInstance, BookedPurchase, Booking, BookingSpec, BookingStatus, Launch
+from kube.times import stamp
+from provisioner import marks
+from provisioner.clouds.base import CloudError, ErrorKind, Instance, InstanceState, Order
+from provisioner.steps import View
+
+INSTALLATION_TAG = "corral.dev/installation"
+BOOKING_TAG = "corral.dev/booking"
+PURCHASE_TAG = "corral.dev/purchase"
+POOL_TAG = "corral.dev/pool"
+
+REPEATABLE = frozenset({ErrorKind.UNKNOWN, ErrorKind.THROTTLED})
+"""Failures that leave a launch Pending: it is looked up, then repeated with the same token."""
+
+_SCARCE_FIRST = ("reserved", "capacity-block", "queued", "on-demand")
+_DEAD = (InstanceState.STOPPING, InstanceState.TERMINATED)
+
+
+def token(spec: BookingSpec, purchase: str, number: int) -> str:
+    """32 hex digits, unique to the n-th call (from 1) of one purchase of one attempt of one request."""
+    text = "\0".join((spec.installation, spec.request.uid, str(spec.attempt), purchase, str(number)))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def tags(booking: Booking, purchase: BookedPurchase) -> dict[str, str]:
+    """What every machine of a purchase is tagged with: enough to find it again without any memory."""
+    return {
+        INSTALLATION_TAG: booking.spec.installation,
+        BOOKING_TAG: booking.metadata.name,
+        PURCHASE_TAG: purchase.name,
+        POOL_TAG: purchase.pool,
+    }
+
+
+def keys(spec: BookingSpec, pods: dict[str, int]) -> tuple[str, ...]:
+    """The label keys of a node that holds `pods` (pods by pod set)."""
+    return tuple(each.label for each in spec.pod_sets if pods.get(each.name, 0) > 0)
+
+
+def order(booking: Booking, launch: Launch) -> Order:
+    """The cloud call of a launch. Nodes register booked: no pod can slip onto them."""
+    purchase = next(each for each in booking.spec.purchases if each.name == launch.purchase)
+    labels = {marks.POOL: purchase.pool, marks.SOURCE: purchase.source}
+    return Order(
+        token=launch.token,
+        shape=purchase.shape,
+        zone=purchase.zone,
+        capacity_type=purchase.capacity_type,
+        count=launch.count,
+        reservation=purchase.reservation_id or None,
+        domain=purchase.domain,
+        labels=labels | dict.fromkeys(keys(booking.spec, purchase.pods), "true"),
+        annotations=marks.guards({}),
+        taints=(Taint(marks.TAINT, "NoSchedule"),),
+        tags=tags(booking, purchase),
+    )
+
+
+def first_launch(view: View) -> Launch | None:
+    """The next purchase that has no launch yet, scarce capacity first; None when each has one."""
+    begun = {launch.purchase for launch in view.status.launches}
+    waiting = [each for each in view.spec.purchases if each.name not in begun]
+    waiting.sort(key=lambda each: (_SCARCE_FIRST.index(each.capacity_type), each.name))
+    return _launch(view, waiting[0], waiting[0].count) if waiting else None
+
+
+def missing(view: View, purchase: BookedPurchase) -> int:
+    """How many machines of a purchase are neither there nor under way."""
+    under_way = sum(
+        max(0, launch.count - len(_of_token(view.status, launch.token)))
+        for launch in view.status.launches
+        if launch.purchase == purchase.name and launch.state == "Pending"
+    )
+    return purchase.count - len(view.live(purchase.name)) - under_way
+
+
+def replacement(view: View) -> Launch | None:
+    """A launch for machines that turned out bad or went away, unless the last try failed too lately."""
+    for purchase in view.spec.purchases:
+        short = missing(view, purchase)
+        if short > 0 and _retry_due(view, purchase.name):
+            return _launch(view, purchase, short)
+    return None
+
+
+def _retry_due(view: View, purchase: str) -> bool:
+    failures = 0
+    last = ""
+    for launch in view.status.launches:
+        if launch.purchase == purchase and launch.state != "Pending":
+            failures, last = (failures + 1, launch.at) if launch.state == "Failed" else (0, "")
+    wait = min(view.terms.longest_retry, view.terms.retry * 2 ** min(max(0, failures - 1), 10))
+    return not failures or view.age(last) >= wait
+
+
+def _launch(view: View, purchase: BookedPurchase, count: int) -> Launch:
+    number = 1 + sum(1 for each in view.status.launches if each.purchase == purchase.name)
+    return Launch(
+        purchase=purchase.name,
+        token=token(view.spec, purchase.name, number),
+        count=count,
+        state="Pending",
+        at=stamp(view.now),
+    )
+
+
+def answered(status: BookingStatus, launch: Launch, found: Sequence[Instance], now: datetime) -> BookingStatus:
+    """The status after the cloud delivered `found`; fewer than asked is a failure that keeps what came."""
+    known = {each.id for each in status.instances}
+    fresh = tuple(new_instance(each, launch.purchase, launch, now) for each in found if each.id not in known)
+    done = replace(launch, state="Answered")
+    if len(found) < launch.count:
+        words = f"{len(found)} of {launch.count} machines were delivered"
+        done = replace(launch, state="Failed", at=stamp(now), reason=ErrorKind.CAPACITY.value, message=words)
+    return replace(with_launch(status, done), instances=status.instances + fresh)
+
+
+def refused(status: BookingStatus, launch: Launch, error: CloudError, now: datetime) -> BookingStatus:
+    """The status after the cloud said no for certain. Not for REPEATABLE kinds: those change nothing."""
+    failed = replace(launch, state="Failed", at=stamp(now), reason=error.kind.value, message=error.message[:1024])
+    return with_launch(status, failed)
+
+
+def with_launch(status: BookingStatus, launch: Launch) -> BookingStatus:
+    return replace(status, launches=tuple(launch if each.token == launch.token else each for each in status.launches))
+
+
+def new_instance(found: Instance, purchase: str, launch: Launch | None, now: datetime) -> BookedInstance:
+    """The record of a machine seen for the first time. Already ended ones are Gone."""
+    return BookedInstance(
+        id=found.id,
+        purchase=purchase,
+        state="Gone" if found.state in _DEAD else "Launched",
+        provider_id=found.provider_id,
+        since=stamp(now),
+        token=found.token,
+        launched_at=launch.at if launch else stamp(now),
+    )
+
+
+def _of_token(status: BookingStatus, wanted: str) -> list[BookedInstance]:
+    return [each for each in status.instances if each.token == wanted]

@@ -1,0 +1,294 @@
+"""The rules of the lifecycle: each looks at one view and gives the one step that it asks for, or None. Pure.
+
+Their order and the phases in which they apply are in `provisioner.lifecycle`.
+"""
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from kube.ours import BookingStatus, Launch
+from kube.times import instant, length, stamp
+from provisioner import launches, losses, release, verify
+from provisioner.clouds.base import ErrorKind
+from provisioner.steps import (
+    Buy,
+    Drop,
+    Mark,
+    Owner,
+    Quarantine,
+    Reason,
+    Step,
+    Terminate,
+    Unmark,
+    View,
+    Wait,
+    Write,
+)
+
+
+def into(view: View, phase: str, reason: str = "", message: str = "") -> Write:
+    """The step into another phase; what began it is kept unless there is a new reason."""
+    status = replace(view.status, phase=phase, phase_since=stamp(view.now))
+    if reason:
+        status = replace(status, reason=reason, message=message[:1024])
+    return Write(status)
+
+
+def _write(view: View, status: BookingStatus) -> Write | None:
+    return None if status == view.status else Write(status)
+
+
+# --- giving up before Provisioned ------------------------------------------------------------------------------------------
+
+
+def cancel(view: View) -> Step | None:
+    """Nobody wants it any more: the booking or its request was deleted, or its workload finished or lost its quota."""
+    if view.deleted:
+        return into(view, "Failing", Reason.CANCELLED, "the Booking was deleted")
+    if view.seen.owner is Owner.DONE:
+        return into(view, "Failing", Reason.CANCELLED, view.seen.words)
+    if view.seen.request is False:
+        return into(view, "Failing", Reason.CANCELLED, "its ProvisioningRequest was deleted")
+    return None
+
+
+def lose_node(view: View) -> Step | None:
+    """A free node of the plan is gone, another booking's, or (after the second look) too full: plan again."""
+    for planned in view.spec.nodes:
+        node = view.seen.nodes.get(planned.name)
+        if planned.name in view.seen.gone or (node and planned.provider_id and node.provider_id != planned.provider_id):
+            return into(view, "Failing", Reason.NODE_TAKEN, f"node {planned.name} is gone")
+        if node and node.others:
+            return into(view, "Failing", Reason.NODE_TAKEN, f"node {node.name} belongs to booking {', '.join(node.others)}")
+        if node and not node.holds and settled(view):
+            return into(view, "Failing", Reason.NODE_TAKEN, f"node {node.name} was filled before it was marked: {node.words}")
+    return None
+
+
+def time_out(view: View) -> Step | None:
+    """The provision deadline has come."""
+    if view.now < instant(view.spec.provision_deadline):
+        return None
+    return into(view, "Failing", Reason.TIMED_OUT, f"{losses.progress(view)} at the deadline{losses.last_words(view)}")
+
+
+def fall_short(view: View) -> Step | None:
+    """A first purchase was refused or delivered less than asked: what it needs can't be had there now."""
+    failed = next((each for each in view.status.launches if each.state == "Failed"), None)
+    if failed is None:
+        return None
+    bought = view.purchase(failed.purchase)
+    place = f"{failed.count} of {bought.shape} in {bought.zone}" if bought else failed.purchase
+    return into(view, "Failing", failed.reason or ErrorKind.CAPACITY, f"{place}: {failed.message}")
+
+
+# --- marking free nodes ----------------------------------------------------------------------------------------------------
+
+
+def mark(view: View) -> Step | None:
+    """Taint and label the nodes of the booking that are not, those of its sound machines included."""
+    mine = {node.name for each in view.status.instances if each.state in ("Joined", "Ready") and (node := view.node_of(each))}
+    mine |= {node.name for node in view.spec.nodes}
+    bare = sorted(name for name in mine if name in view.seen.nodes and not view.seen.nodes[name].marked)
+    return Mark(tuple(bare)) if bare else None
+
+
+def note_marks(view: View) -> Step | None:
+    """All marks are seen on the nodes: the time to settle begins."""
+    seen = all((node := view.seen.nodes.get(each.name)) and node.marked for each in view.spec.nodes)
+    if view.status.marked_at or not view.spec.nodes or not seen:
+        return None
+    return Write(replace(view.status, marked_at=stamp(view.now)))
+
+
+def settled(view: View) -> bool:
+    """Marks stood long enough for bindings that were under way. One second more, for instants are kept in whole seconds."""
+    return view.status.marked_at is not None and view.age(view.status.marked_at) >= view.terms.settle + 1
+
+
+def settle(view: View) -> Step | None:
+    """Wait until pods that the scheduler was binding while the taint came are seen."""
+    if not view.spec.nodes or settled(view):
+        return None
+    return Wait(max(0.1, view.terms.settle + 1 - view.age(view.status.marked_at)))
+
+
+def begin_buying(view: View) -> Step | None:
+    """The free nodes are held and hold what they should."""
+    return into(view, "Launching")
+
+
+# --- buying ----------------------------------------------------------------------------------------------------------------
+
+
+def record(view: View) -> Step | None:
+    """Take in what the clouds list and what the nodes look like."""
+    status = verify.recorded(view)
+    if status.phase == "Joining":
+        status = replace(status, message=losses.progress(view.having(status)))
+    return _write(view, status)
+
+
+def buy(view: View) -> Step | None:
+    """Make a pending call, or repeat it with its token after its machines were looked for in vain."""
+    if view.status.phase == "Provisioned" and not view.replacing:
+        return None
+    pending = next((each for each in view.status.launches if each.state == "Pending"), None)
+    if pending is None:
+        return None
+    return Wait(view.terms.poll) if view.seen.instances is None else Buy(pending.token)
+
+
+def order(view: View) -> Step | None:
+    """Write the next call down before it is made, scarce capacity first."""
+    return _ordered(view, launches.first_launch(view))
+
+
+def begin_joining(view: View) -> Step | None:
+    """Everything is ordered and answered."""
+    return into(view, "Joining")
+
+
+def replace_bad(view: View) -> Step | None:
+    """Write down a call for machines in place of those that went bad or away, in the same domain."""
+    return _ordered(view, launches.replacement(view)) if view.replacing else None
+
+
+def _ordered(view: View, launch: Launch | None) -> Step | None:
+    return Write(replace(view.status, launches=(*view.status.launches, launch))) if launch else None
+
+
+def quarantine(view: View) -> Step | None:
+    """Keep bad nodes out of every plan."""
+    bad = [node for each in view.status.instances if each.state == "Bad" and (node := view.node_of(each))]
+    fresh = sorted(node.name for node in bad if not node.quarantined)
+    return Quarantine(tuple(fresh)) if fresh else None
+
+
+def discard(view: View) -> Step | None:
+    """End what is no use: bad machines that cost extra or never joined, and more machines than were bought."""
+    return _write(view, losses.discarded(view)) if view.replacing else None
+
+
+def terminate(view: View) -> Step | None:
+    """Ask the clouds to end what is to go."""
+    ids = release.to_terminate(view)
+    return Terminate(ids) if ids and view.seen.instances is not None else None
+
+
+# --- being provisioned -----------------------------------------------------------------------------------------------------
+
+
+def prove(view: View) -> Step | None:
+    """Every pod set has all of its nodes, each one verified."""
+    taken = all(losses.sound(view, node.name) for node in view.spec.nodes)
+    ready = {each.name: sum(1 for one in view.live(each.name) if one.state == "Ready") for each in view.spec.purchases}
+    known = view.seen.instances is not None or not view.spec.purchases
+    if not taken or not known or any(ready[each.name] < each.count for each in view.spec.purchases):
+        return None
+    status = into(view, "Provisioned").status
+    return Write(replace(status, provisioned_at=stamp(view.now), message=losses.progress(view)))
+
+
+def first_pod(view: View) -> Step | None:
+    """The gang has come: the booking time no longer counts."""
+    if view.status.first_pod_at or not view.consumers:
+        return None
+    return Write(replace(view.status, first_pod_at=stamp(view.now), idle_since=None))
+
+
+def watch_idle(view: View) -> Step | None:
+    """Behind a bare request nobody says when it is over: note since when it has no pods."""
+    if not view.seen.bare or not view.status.first_pod_at or bool(view.consumers) is (view.status.idle_since is None):
+        return None
+    return Write(replace(view.status, idle_since=None if view.consumers else stamp(view.now)))
+
+
+def finish(view: View) -> Step | None:
+    """The workload is certainly over and no consumer pod is left. Either alone is not enough."""
+    if view.consumers or view.seen.owner is not Owner.DONE:
+        return None
+    return into(view, "Releasing", Reason.OWNER_DONE, view.seen.words)
+
+
+def withdraw(view: View) -> Step | None:
+    """Somebody deleted the Booking itself and no consumer pod is there."""
+    return into(view, "Releasing", Reason.CANCELLED, "the Booking was deleted") if view.deleted and not view.consumers else None
+
+
+def expire(view: View) -> Step | None:
+    """No pod came within the booking time, and none is on its way."""
+    began = view.status.idle_since or view.status.provisioned_at
+    waited = view.status.first_pod_at is None or view.status.idle_since is not None
+    if view.consumers or view.seen.owner is not Owner.WAITING or not waited or view.age(began) < view.spec.booking_seconds:
+        return None
+    return into(view, "Releasing", Reason.BOOKING_EXPIRED, f"no pod came within {length(view.spec.booking_seconds)}")
+
+
+def note_losses(view: View) -> Step | None:
+    """Say which nodes were lost after all was there, and whether the capacity counts as revoked."""
+    return _write(view, losses.noted(view))
+
+
+# --- giving back -----------------------------------------------------------------------------------------------------------
+
+
+def hold_for_pods(view: View) -> Step | None:
+    """Never take anything from under consumer pods."""
+    return Wait(view.terms.watch) if view.consumers else None
+
+
+def sort_out(view: View) -> Step | None:
+    """Decide which machines stay and which go, and write it down before anything happens."""
+    return _write(view, release.sorted_out(view))
+
+
+def unmark(view: View) -> Step | None:
+    """Take the marks off nodes that stay."""
+    nodes = release.to_unmark(view)
+    return Unmark(nodes) if nodes else None
+
+
+def hand_over(view: View) -> Step | None:
+    """Machines that stay are their pool's again."""
+    return _write(view, release.handed_over(view))
+
+
+def settle_calls(view: View) -> Step | None:
+    """Calls without an answer keep the booking open until they can't have an effect any more."""
+    return None if view.seen.instances is None else _write(view, release.given_up(view))
+
+
+def poll(view: View) -> Step | None:
+    """Look again until nothing is left."""
+    return Wait(view.terms.poll) if release.undone(view) or release.to_unmark(view) else None
+
+
+def released(view: View) -> Step | None:
+    """Every machine is gone or handed over."""
+    return into(view, "Released")
+
+
+def failed(view: View) -> Step | None:
+    """Rolled back: nothing that costs extra is left."""
+    return into(view, "Failed")
+
+
+def drop(view: View) -> Step | None:
+    """Ended long enough ago to have been read."""
+    left = view.terms.retention - view.age(view.status.phase_since)
+    return Drop() if view.deleted or left <= 0 else Wait(left)
+
+
+def wait_for_nodes(view: View) -> Step | None:
+    """Until a node changes, a machine's time is up or the deadline comes."""
+    deadline = instant(view.spec.provision_deadline) - view.now
+    return Wait(min(view.terms.poll, max(0.1, deadline / timedelta(seconds=1))))
+
+
+def keep_watch(view: View) -> Step | None:
+    """Until something changes, or the booking time is up."""
+    began = view.status.idle_since or view.status.provisioned_at
+    left = view.spec.booking_seconds - view.age(began)
+    return Wait(min(view.terms.watch, left) if left > 0 else view.terms.watch)

@@ -1,0 +1,228 @@
+"""The words of the lifecycle: what a booking's next step rests on, and what a step can be."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import structs
+
+from capacity.model import CapacityType
+from kube.ours import BookedInstance, BookedPurchase, Booking, BookingSpec, BookingStatus
+from kube.times import instant
+from provisioner.clouds.base import Instance
+
+LIVE = ("Launched", "Joined", "Ready")
+BEFORE = ("Marking", "Launching", "Joining")
+ENDED = ("Released", "Failed")
+
+
+class Reason(StrEnum):
+    """Why a booking fails or ends, next to the cloud's own error kinds (`provisioner.clouds.base.ErrorKind`)."""
+
+    CANCELLED = "Cancelled"  # nobody wants it any more
+    NODE_TAKEN = "NodeTaken"  # a free node of the plan was lost or filled before the booking held it: plan again
+    TIMED_OUT = "ProvisionTimeout"  # the provision deadline came first
+    BOOKING_EXPIRED = "BookingExpired"  # no pod came in time
+    OWNER_DONE = "OwnerDone"  # the workload finished, was evicted or deleted
+    REVOKED = "CapacityRevoked"  # nodes are lost for good; the request says so
+
+
+class Owner(StrEnum):
+    """Whoever stands behind the booking: the Workload of its request, or the bare request itself."""
+
+    WAITING = "waiting"  # wants the capacity, pods not released yet
+    ADMITTED = "admitted"  # Kueue let the pods go: they may come at any moment
+    DONE = "done"  # finished, evicted or deleted, and that is certain
+    UNKNOWN = "unknown"  # no certain answer: never taken for DONE
+
+
+class Verdict(StrEnum):
+    """How far a joined node is from what was promised."""
+
+    SOUND = "Sound"
+    WAITING = "Waiting"  # something is still to come: readiness, a label, a DaemonSet's pod
+    SHORT = "Short"  # all else is up, but devices or room are fewer than planned
+    WRONG = "Wrong"  # another zone or domain than planned: no waiting will mend it
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNode:
+    """One node of the booking. `touched`: bears any label key of it; `marked`: has all that the booking sets.
+
+    `others` names foreign bookings with keys there. `holds`: the planned pods fit next to everything else that runs there.
+    `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`: Corral bought the machine behind it, some day.
+    """
+
+    name: str
+    provider_id: str = ""
+    touched: bool = False
+    marked: bool = False
+    quarantined: bool = False
+    others: tuple[str, ...] = ()
+    holds: bool = True
+    busy: bool = False
+    launched: bool = False
+    verdict: Verdict = Verdict.WAITING
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The world as far as one booking is concerned.
+
+    `request`: there (True), gone for certain (False), not known (None). `instances` by id, None when a cloud gave no answer.
+    `nodes` by name: those the booking takes and those of its machines. `gone`: taken nodes that are certainly absent. `consumers`
+    counts live pods that select the booking's label keys, by node name, "" for pods without a node. `readiness`: seconds by pool.
+    `keep`: purchases whose machines stay as idle nodes afterwards.
+    """
+
+    owner: Owner = Owner.UNKNOWN
+    words: str = ""
+    request: bool | None = None
+    bare: bool = False
+    instances: Mapping[str, Instance] | None = None
+    nodes: Mapping[str, SeenNode] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+    consumers: Mapping[str, int] = field(default_factory=dict)
+    readiness: Mapping[str, int] = field(default_factory=dict)
+    keep: frozenset[str] = frozenset()
+    on_node_loss: str = "Replace"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Lengths of time, in seconds.
+
+    `settle`: from taint to second look, for bindings that were under way. `short_grace`: how long a node may lack devices when all
+    else is up. `absent`: how long lists must lack a running machine before it counts as gone, `absent_ending` one that was told to
+    end. `lost_call`: how long a call without an answer may still have an effect. `retention`: how long an ended booking is kept to
+    be read.
+    """
+
+    settle: int = 2
+    short_grace: int = 60
+    absent: int = 120
+    absent_ending: int = 30
+    lost_call: int = 120
+    retention: int = 60
+    retry: int = 30
+    longest_retry: int = 300
+    poll: int = 5
+    watch: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a rule may look at."""
+
+    booking: Booking
+    seen: Observed
+    now: datetime
+    terms: Terms = Terms()
+
+    @property
+    def spec(self) -> BookingSpec:
+        return self.booking.spec
+
+    @property
+    def status(self) -> BookingStatus:
+        return self.booking.status
+
+    @property
+    def deleted(self) -> bool:
+        return self.booking.metadata.deletion_timestamp is not None
+
+    @property
+    def consumers(self) -> int:
+        return sum(self.seen.consumers.values())
+
+    @property
+    def replacing(self) -> bool:
+        """Whether bad machines are replaced: until Provisioned, and after that until the first pod if the policy says so."""
+        before_pods = self.status.phase == "Provisioned" and self.status.first_pod_at is None
+        return self.status.phase == "Joining" or (before_pods and self.seen.on_node_loss == "Replace" and not self.consumers)
+
+    def having(self, status: BookingStatus) -> "View":
+        """The same view as it will be with this status."""
+        return dataclasses.replace(self, booking=structs.replace(self.booking, status=status))
+
+    def age(self, text: str | None) -> float:
+        """Seconds since an instant of the status; 0 when it is not set."""
+        return (self.now - instant(text)).total_seconds() if text else 0.0
+
+    def purchase(self, name: str) -> BookedPurchase | None:
+        return next((each for each in self.spec.purchases if each.name == name), None)
+
+    def prepaid(self, name: str) -> bool:
+        found = self.purchase(name)
+        return found is not None and CapacityType(found.capacity_type).prepaid
+
+    def live(self, purchase: str) -> list[BookedInstance]:
+        return [each for each in self.status.instances if each.purchase == purchase and each.state in LIVE]
+
+    def node_of(self, instance: BookedInstance) -> SeenNode | None:
+        """The node of a machine, matched by providerID alone: names can be reused."""
+        wanted = instance.provider_id
+        return next((node for node in self.seen.nodes.values() if wanted and node.provider_id == wanted), None)
+
+
+# --- what a step can be: one action each ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write this status, nothing else."""
+
+    status: BookingStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Put the booking's taint, label keys and annotations on these nodes."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unmark:
+    """Take the booking's marks off these nodes. Launched ones become idle nodes of their pool."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Label these nodes as bad and keep them tainted."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Buy:
+    """Make the cloud call of the pending launch with this token, then write what it answered."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Ask the cloud to end these machines; their state says Terminating already."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Nothing is left: take the finalizer off and delete the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do for so many seconds, unless something changes."""
+
+    seconds: float
+
+
+Step = Write | Mark | Unmark | Quarantine | Buy | Terminate | Drop | Wait
