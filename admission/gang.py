@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube.kueue import PodSetAssignment, ResourceFlavor, TopologyRequest, Workload, WorkloadPodSet
-
-REQUIRED_TOPOLOGY = "corral.dev/required-topology"
-PREFERRED_TOPOLOGY = "corral.dev/preferred-topology"
+from kube.podspec import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
 
 Json = dict[str, Any]
 

@@ -179,6 +179,7 @@ class StatusCondition(Record, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
+    observed_generation: int = 0
 
 
 class ContainerStatus(Record, frozen=True, kw_only=True):

@@ -1,0 +1,109 @@
+"""The admission service: `python -m admission.main --config FILE`, or `corral admission --config FILE`."""
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from admission import journeys
+from admission.checks import Checks
+from admission.requests import MANAGED, WORKLOAD, WORKLOAD_UID
+from admission.settings import AdmissionSettings
+from admission.terms import CONTROLLER
+from admission.view import BY_WORKLOAD, Stores, is_own, workload_uid
+from admission.workloads import Workloads
+from kube import resources
+from kube.autoscaling import ProvisioningRequest
+from kube.kueue import AdmissionCheck, ClusterQueue, ProvisioningRequestConfig, ResourceFlavor, Workload
+from kube.ours import CapacityPolicy
+from runtime import logging
+from runtime.client import Client, Resource
+from runtime.controller import Controller
+from runtime.events import Recorder
+from runtime.manager import Manager
+from runtime.settings import load
+from runtime.store import Key, Object, key_of
+
+NAME = "corral-admission"
+
+
+async def run(config_path: str) -> None:
+    """Until SIGTERM. Raises SettingsError for a file that can't be used, and what Manager.run raises."""
+    settings = load(config_path, AdmissionSettings)
+    logging.setup(settings.logging.level, settings.logging.format)
+    client = await Client.connect(settings.client_connection)
+    await build(settings, client).run()
+
+
+def build(settings: AdmissionSettings, client: Client) -> Manager:
+    """The manager with everything registered."""
+    manager = Manager(settings, client, NAME)
+    stores = _stores(manager)
+    now = _now
+    reconciler = Workloads(client, stores, Recorder(client, CONTROLLER, now), now, settings.tracing.annotation)
+    manager.controller(_workloads(reconciler, stores, settings.workers))
+    manager.controller(_checks(Checks(client, stores, now), stores))
+    journeys.publish_waiting(stores)
+    return manager
+
+
+def _stores(manager: Manager) -> Stores:
+    requests = manager.reflector(
+        Resource(*resources.PROVISIONING_REQUESTS), ProvisioningRequest, label_selector=f"{MANAGED}=true,{WORKLOAD_UID}"
+    )
+    requests.add_index(BY_WORKLOAD, workload_uid)
+    return Stores(
+        workloads=manager.reflector(Resource(*resources.WORKLOADS), Workload),
+        requests=requests,
+        checks=manager.reflector(Resource(*resources.ADMISSION_CHECKS), AdmissionCheck),
+        policies=manager.reflector(Resource(*resources.CAPACITY_POLICIES), CapacityPolicy),
+        configs=manager.reflector(Resource(*resources.PROVISIONING_REQUEST_CONFIGS), ProvisioningRequestConfig),
+        queues=manager.reflector(Resource(*resources.CLUSTER_QUEUES), ClusterQueue),
+        flavors=manager.reflector(Resource(*resources.RESOURCE_FLAVORS), ResourceFlavor),
+    )
+
+
+def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controller[Key]:
+    """Queues are not watched for this: their status changes with every workload, and no attempt depends on them."""
+    controller = Controller("workloads", reconciler.reconcile, workers=workers)
+
+    def unadmitted(_: Object) -> Iterator[Key]:
+        """All workloads whose attempt may begin only now; those under way don't depend on settings."""
+        for each in stores.workloads.values():
+            if each.status.admission_checks and each.quota_reserved and not each.admitted:
+                yield key_of(each)
+
+    controller.watch(stores.workloads, lambda each: [key_of(each)] if each.status.admission_checks else [])
+    controller.watch(stores.requests, _workload_of)
+    controller.watch(stores.checks, unadmitted)
+    controller.watch(stores.policies, unadmitted)
+    controller.watch(stores.configs, unadmitted)
+    controller.watch(stores.flavors, unadmitted)
+    return controller
+
+
+def _workload_of(request: ProvisioningRequest) -> Iterator[Key]:
+    if name := request.metadata.annotations.get(WORKLOAD):
+        yield request.metadata.namespace, name
+
+
+def _checks(reconciler: Checks, stores: Stores) -> Controller[Key]:
+    controller = Controller("admissionchecks", reconciler.reconcile)
+
+    def own(_: Object) -> Iterator[Key]:
+        yield from (key_of(each) for each in stores.checks.values() if is_own(each))
+
+    controller.watch(stores.checks, lambda each: [key_of(each)])
+    controller.watch(stores.policies, own)
+    controller.watch(stores.configs, own)
+    return controller
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--config", required=True, help="path of the Configuration file")
+    asyncio.run(run(arguments.parse_args().config))

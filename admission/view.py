@@ -1,0 +1,132 @@
+"""From the stores to the view that the decision is made on, and to the attempt that it may ask for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from admission import requests
+from admission.decide import Entry, RetryRule, View
+from admission.gang import FlavorMissingError, Member, WorkloadMistakeError, members
+from admission.requests import CHECK, WORKLOAD_UID, Attempt
+from admission.terms import CONTROLLER, DEFAULT_RETRY, Terms, Unusable, parameters, terms
+from kube.autoscaling import ProvisioningRequest
+from kube.kueue import (
+    AdmissionCheck,
+    AdmissionCheckState,
+    ClusterQueue,
+    ProvisioningRequestConfig,
+    ResourceFlavor,
+    Workload,
+)
+from kube.ours import CapacityPolicy
+from runtime.store import Store
+
+BY_WORKLOAD = "workload uid"
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Everything that admission reads. `requests` must be indexed by `BY_WORKLOAD`."""
+
+    workloads: Store[Workload]
+    requests: Store[ProvisioningRequest]
+    checks: Store[AdmissionCheck]
+    policies: Store[CapacityPolicy]
+    configs: Store[ProvisioningRequestConfig]
+    queues: Store[ClusterQueue]
+    flavors: Store[ResourceFlavor]
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """The attempt that could be made, or what stands against it."""
+
+    attempt: Attempt | None = None
+    obstacle: str = ""
+    mistake: str = ""
+
+
+def workload_uid(request: ProvisioningRequest) -> Iterator[str]:
+    """The index of requests by their workload."""
+    if uid := request.metadata.labels.get(WORKLOAD_UID):
+        yield uid
+
+
+def own_entries(stores: Stores, workload: Workload) -> tuple[AdmissionCheckState, ...]:
+    """The entries of checks that are this controller's, in the order of the workload's list."""
+    return tuple(each for each in workload.status.admission_checks if is_own(stores.checks.get(("", each.name))))
+
+
+def is_own(check: AdmissionCheck | None) -> bool:
+    return check is not None and check.spec.controller_name == CONTROLLER
+
+
+def terms_of(stores: Stores, check: AdmissionCheck) -> Terms | Unusable:
+    """What the check's parameters lead to at present."""
+    return terms(check.spec.parameters, lambda name: stores.policies.get(("", name)), lambda name: stores.configs.get(("", name)))
+
+
+def requests_of(stores: Stores, workload: Workload) -> dict[str, list[ProvisioningRequest]]:
+    """The workload's requests by check."""
+    found: dict[str, list[ProvisioningRequest]] = {}
+    for each in stores.requests.by(BY_WORKLOAD, workload.metadata.uid):
+        if each.metadata.namespace == workload.metadata.namespace:
+            found.setdefault(each.metadata.annotations.get(CHECK, ""), []).append(each)
+    return found
+
+
+def view(
+    workload: Workload, entry: AdmissionCheckState, prospect: Prospect, retry: RetryRule, present: list[ProvisioningRequest]
+) -> View:
+    """What the decision needs to know."""
+    retries = entry.retry_count or 0
+    return View(
+        entry=Entry(entry.state, entry.message, retries),
+        fingerprint=requests.fingerprint(workload, entry.name, requests.number(retries)),
+        retry=retry,
+        reserved=workload.quota_reserved,
+        admitted=workload.admitted,
+        evicted=workload.evicted,
+        finished=workload.finished or workload.metadata.deletion_timestamp is not None,
+        active=workload.spec.active,
+        pod_sets=tuple(each.name for each in prospect.attempt.members) if prospect.attempt else (),
+        obstacle=prospect.obstacle,
+        mistake=prospect.mistake,
+        requests=tuple(map(requests.seen, present)),
+    )
+
+
+def retry_of(conditions: Terms | Unusable) -> RetryRule:
+    """A check whose policy was taken away while an attempt was under way retries by the default."""
+    return conditions.retry if isinstance(conditions, Terms) else DEFAULT_RETRY
+
+
+def prospect(
+    stores: Stores, workload: Workload, entry: AdmissionCheckState, conditions: Terms | Unusable, annotations: dict[str, str]
+) -> Prospect:
+    """The attempt to be made now for this check; its `annotations` are those that carry the trace."""
+    if isinstance(conditions, Unusable):
+        return Prospect(obstacle=f'AdmissionCheck "{entry.name}" is not active: {conditions.why}')
+    try:
+        gang = _gang(stores, workload, entry.name, conditions)
+        wanted = parameters(conditions, workload.metadata.annotations)
+    except (FlavorMissingError, _QueueMissingError) as error:
+        return Prospect(obstacle=str(error))
+    except WorkloadMistakeError as error:
+        return Prospect(mistake=str(error))
+    number = requests.number(entry.retry_count or 0)
+    fingerprint = requests.fingerprint(workload, entry.name, number)
+    return Prospect(Attempt(workload, entry.name, number, fingerprint, wanted, gang, annotations))
+
+
+class _QueueMissingError(LookupError):
+    """The admission names a ClusterQueue that isn't there (yet)."""
+
+
+def _gang(stores: Stores, workload: Workload, check: str, conditions: Terms) -> tuple[Member, ...]:
+    name = workload.status.admission.cluster_queue if workload.status.admission else ""
+    queue = stores.queues.get(("", name))
+    if queue is None:
+        raise _QueueMissingError(f'ClusterQueue "{name}" is not there')
+    on_flavors = next((rule.on_flavors for rule in queue.checks if rule.name == check), ())
+    flavors = {flavor.metadata.name: flavor for flavor in stores.flavors.values()}
+    return members(workload, on_flavors, conditions.managed, flavors)

@@ -1,0 +1,151 @@
+"""Reconciles one Workload: its requests and our entries among its admission checks."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from admission import journeys, requests
+from admission.decide import Change, Decision, Request, State, bounded, decide
+from admission.requests import Attempt
+from admission.view import Prospect, Stores, own_entries, prospect, requests_of, retry_of, terms_of, view
+from admission.writer import make_request, remove_request, write_entries
+from kube.kueue import AdmissionCheckState, Workload
+from runtime.client import Client
+from runtime.controller import DONE, Result
+from runtime.errors import AlreadyExists, ApiError, Conflict, NotFound
+from runtime.events import Recorder
+from runtime.store import Key
+from runtime.telemetry import TRACEPARENT, traceparent
+
+STALE = 0.2  # seconds until what another writer did should have reached the stores
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one reconcile is about to do for all checks of ours on a workload."""
+
+    workload: Workload
+    own: tuple[AdmissionCheckState, ...]
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    prospects: dict[str, Prospect] = field(default_factory=dict)
+    orphans: list[Request] = field(default_factory=list)  # of checks that the workload no longer has
+
+    @property
+    def changes(self) -> dict[str, Change]:
+        return {name: each.change for name, each in self.decisions.items() if each.change is not None}
+
+    @property
+    def deletions(self) -> list[Request]:
+        return [*self.orphans, *(request for each in self.decisions.values() for request in each.delete)]
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        found = [self.prospects[name].attempt for name, each in self.decisions.items() if each.create]
+        return [each for each in found if each is not None]
+
+    @property
+    def result(self) -> Result:
+        return Result(min((each.look_again for each in self.decisions.values() if each.look_again), default=None))
+
+
+class Workloads:
+    """The reconciler. `annotation` is the key under which a request carries its trace context."""
+
+    def __init__(
+        self, client: Client, stores: Stores, recorder: Recorder, now: Callable[[], datetime], annotation: str = TRACEPARENT
+    ) -> None:
+        self._client, self._stores, self._recorder, self._now = client, stores, recorder, now
+        self._annotation = annotation
+        self._journeys = journeys.Journeys()
+
+    async def reconcile(self, key: Key) -> Result:
+        """One turn. Conflicts come back soon, other errors of the API server by the controller's backoff."""
+        workload = self._stores.workloads.get(key)
+        if workload is None:
+            self._journeys.lost(key, self._now())
+            return DONE
+        turn = self._look(workload)
+        if turn.own:
+            self._journeys.follow(workload, self._now())
+        try:
+            await self._act(turn)
+        except (Conflict, AlreadyExists):
+            return Result(STALE)
+        except NotFound:
+            return DONE  # deleted meanwhile, the workload or its namespace: its event brings what is left to do
+        return turn.result
+
+    def _look(self, workload: Workload) -> Turn:
+        present = requests_of(self._stores, workload)
+        turn = Turn(workload, own_entries(self._stores, workload))
+        begins = workload.quota_reserved and not workload.admitted
+        for entry in turn.own:
+            check = self._stores.checks.get(("", entry.name))
+            assert check is not None
+            conditions = terms_of(self._stores, check)
+            trace = {self._annotation: traceparent(workload.metadata.uid)}
+            found = prospect(self._stores, workload, entry, conditions, trace) if begins else Prospect()
+            turn.prospects[entry.name] = found
+            seen = view(workload, entry, found, retry_of(conditions), present.get(entry.name, []))
+            turn.decisions[entry.name] = decide(seen, self._now())
+        if not (workload.admitted and not workload.finished):
+            turn.orphans = _orphans(workload, present)
+        return turn
+
+    async def _act(self, turn: Turn) -> None:
+        if turn.changes:
+            await self._write(turn, turn.changes)
+        for request in turn.deletions:
+            if not request.deleting:
+                await remove_request(self._client, turn.workload.metadata.namespace, request)
+        for attempt in turn.attempts:
+            await self._make(turn, attempt)
+
+    async def _write(self, turn: Turn, changes: Mapping[str, Change]) -> None:
+        now = self._now()
+        with journeys.change_spans(turn.workload, changes, now):
+            await write_entries(self._client, turn.workload, turn.own, changes, now)
+        await asyncio.gather(*(self._tell(turn, name, change) for name, change in changes.items()))
+
+    async def _tell(self, turn: Turn, name: str, change: Change) -> None:
+        before = next(each.state for each in turn.own if each.name == name)
+        if before == change.state:
+            return
+        words = f" with message: {change.message}" if change.message else ""
+        kind = "Warning" if change.state in (State.RETRY, State.REJECTED) else "Normal"
+        text = f"Admission check {name} updated state from {before} to {change.state}{words}"
+        await self._recorder.event(_reference(turn.workload), kind, "AdmissionCheckUpdated", text)  # type: ignore[arg-type]
+
+    async def _make(self, turn: Turn, attempt: Attempt) -> None:
+        try:
+            with journeys.request_span(attempt):
+                await make_request(self._client, attempt)
+        except (Conflict, AlreadyExists, NotFound):
+            raise
+        except ApiError as error:
+            await self._complain(turn, attempt, error)
+            raise
+        text = f'Created ProvisioningRequest: "{attempt.name}" (attempt {attempt.number})'
+        await self._recorder.event(_reference(turn.workload), "Normal", "ProvisioningRequestCreated", text)
+
+    async def _complain(self, turn: Turn, attempt: Attempt, error: ApiError) -> None:
+        message = bounded(f'Error creating ProvisioningRequest "{attempt.name}": {error.message}')
+        await self._recorder.event(_reference(turn.workload), "Warning", "FailedCreate", message)
+        entry = next(each for each in turn.own if each.name == attempt.check)
+        if entry.message != message and attempt.check not in turn.changes:
+            await self._write(turn, {attempt.check: Change(State.PENDING, message)})
+
+
+def _orphans(workload: Workload, present: Mapping[str, Iterable[Any]]) -> list[Request]:
+    """Requests for checks that Kueue has taken off the workload. A check that we don't know at the moment is still on it."""
+    kept = {each.name for each in workload.status.admission_checks}
+    return [requests.seen(each) for check, found in present.items() if check not in kept for each in found]
+
+
+def _reference(workload: Workload) -> dict[str, Any]:
+    meta = workload.metadata
+    version = meta.resource_version
+    names = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "resourceVersion": version}
+    return {"apiVersion": workload.api_version, "kind": workload.kind, "metadata": names}

@@ -1,0 +1,107 @@
+"""Writes what admission decided: its entries in a workload's status, requests with their templates, and their deletion."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from admission.decide import Change, Request, State
+from admission.requests import Attempt, pod_template, provisioning_request, same
+from kube.kueue import AdmissionCheckState, Workload
+from kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS, WORKLOADS
+from runtime.client import Client, Resource
+from runtime.conditions import timestamp
+from runtime.errors import AlreadyExists, Conflict, NotFound
+
+MANAGER = "corral-admission"
+
+_WORKLOADS = Resource(*WORKLOADS)
+_TEMPLATES = Resource(*POD_TEMPLATES)
+_REQUESTS = Resource(*PROVISIONING_REQUESTS)
+
+Json = dict[str, Any]
+
+
+async def write_entries(
+    client: Client,
+    workload: Workload,
+    own: Sequence[AdmissionCheckState],
+    changes: Mapping[str, Change],
+    now: datetime,
+) -> None:
+    """Applies all our entries of the workload at once, changed or not: one left out would lose what we own in it.
+
+    Raises Conflict when the workload isn't the one that the decision was made on, NotFound when it is gone.
+    """
+    meta = workload.metadata
+    entries = [entry_body(each, changes.get(each.name), now) for each in own]
+    body = {
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "resourceVersion": meta.resource_version},
+        "status": {"admissionChecks": entries},
+    }
+    await client.apply(_WORKLOADS, body, manager=MANAGER, subresource="status")
+
+
+def entry_body(entry: AdmissionCheckState, change: Change | None, now: datetime) -> Json:
+    """One entry as it goes on the wire; `retryCount` is never in it, for it is Kueue's.
+
+    The transition time moves with the state alone, but then always: Kueue counts requeueAfterSeconds from it.
+    """
+    if change is None:
+        kept = {"requeueAfterSeconds": entry.requeue_after_seconds} if entry.state == State.RETRY else {}
+        updates = [each.to_json() for each in entry.pod_set_updates]
+        return _entry(entry.name, entry.state, entry.message, entry.last_transition_time, updates) | _given(kept)
+    since = entry.last_transition_time if change.state == entry.state else timestamp(now)
+    waits = {"requeueAfterSeconds": change.requeue_after}
+    return _entry(entry.name, change.state, change.message, since, list(change.pod_set_updates)) | _given(waits)
+
+
+def _entry(name: str, state: str, message: str, since: str, updates: list[Any]) -> Json:
+    return {"name": name, "state": str(state), "message": message, "lastTransitionTime": since, "podSetUpdates": updates}
+
+
+def _given(values: Json) -> Json:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+async def make_request(client: Client, attempt: Attempt) -> None:
+    """Templates first, then the request. What is there already from an interrupted turn is taken over, if it is the same.
+
+    Raises Conflict when something else of that name had to be removed first: try again.
+    """
+    uids = [await _make_template(client, pod_template(attempt, index)) for index in range(len(attempt.members))]
+    wanted = provisioning_request(attempt, uids[0])
+    try:
+        await client.create(_REQUESTS, wanted)
+    except AlreadyExists:
+        meta = wanted["metadata"]
+        found = await client.get(_REQUESTS, meta["name"], meta["namespace"])
+        if not same(wanted, found):
+            await client.delete(_REQUESTS, meta["name"], meta["namespace"], uid=found["metadata"]["uid"])
+            raise
+
+
+async def _make_template(client: Client, body: Json) -> str:
+    """The uid of the PodTemplate, whose content is ours whoever made it: names can be foreseen."""
+    try:
+        made = await client.create(_TEMPLATES, body)
+    except AlreadyExists:
+        found = await client.get(_TEMPLATES, body["metadata"]["name"], body["metadata"]["namespace"])
+        version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+        made = await client.replace(_TEMPLATES, {**body, "metadata": {**body["metadata"], **version}})
+    uid: str = made["metadata"]["uid"]
+    return uid
+
+
+async def remove_request(client: Client, namespace: str, request: Request) -> None:
+    """Deletes this incarnation of the request with its templates. Another one of that name, and its templates, are left."""
+    try:
+        await client.delete(_REQUESTS, request.name, namespace, uid=request.uid)
+    except NotFound:
+        pass
+    except Conflict:
+        return
+    for template in request.templates:
+        if template.startswith(f"{request.name}-"):
+            with contextlib.suppress(NotFound):
+                await client.delete(_TEMPLATES, template, namespace)
