@@ -45,12 +45,7 @@ class Journeys:
 
     def _finish(self, key: Key, outcome: str, now: datetime) -> None:
         uid, started = self._open.pop(key)
-        attributes = {
-            "k8s.namespace.name": key[0],
-            "kueue.workload.name": key[1],
-            "kueue.workload.uid": uid,
-            "corral.outcome": outcome,
-        }
+        names = {"k8s.namespace.name": key[0], "kueue.workload.name": key[1], "kueue.workload.uid": uid}
         telemetry.finish_root(uid, "workload", started, now, {**names, "corral.outcome": outcome})
 
 
