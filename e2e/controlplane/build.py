@@ -186,9 +186,8 @@ def _check_disk() -> None:
         there = next(folder for folder in (place, *place.parents) if folder.exists())
         free = shutil.disk_usage(there).free
         if free < FREE_BYTES:
-            raise BuildError(
-                f"{place} has {free >> 30} GiB free, the build needs {FREE_BYTES >> 30}: free some, or set CORRAL_CACHE and GOCACHE"
-            )
+            need = FREE_BYTES >> 30
+            raise BuildError(f"{place} has {free >> 30} GiB free, a build needs {need}: free some, or set CORRAL_CACHE, GOCACHE")
 
 
 def _check_go(todo: list[Program]) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from e2e.controlplane import build, manifests
 from e2e.controlplane.layout import Layout
@@ -40,7 +41,7 @@ class ControlPlane:
         self._with_kueue = with_kueue
         self._processes = Processes(self.directory)
 
-    def __enter__(self) -> "ControlPlane":
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -39,9 +40,8 @@ class Processes:
         if name in self._children:
             self._children[name].poll()
         known = self._read().get(name)
-        if not known or _birth(known["pid"]) != known["birth"]:
-            return None
-        return known["pid"]
+        alive = known and known["birth"] and _birth(known["pid"]) == known["birth"]
+        return known["pid"] if known and alive else None
 
     def names(self) -> list[str]:
         """Names of all that were started and not stopped, alive or dead, in order of their start."""
@@ -60,11 +60,14 @@ class Processes:
             pid = self.pid(name)
             if pid is None:
                 break
-            os.killpg(pid, signal.SIGCONT)
-            os.killpg(pid, number)
+            with suppress(ProcessLookupError):
+                os.killpg(pid, number)
+                os.killpg(pid, signal.SIGCONT)  # a frozen one gets the first signal only now
             self._wait(name, seconds)
         if self.pid(name) is not None:
             raise TimeoutError(f"{name} (pid {self.pid(name)}) doesn't end")
+        if child := self._children.pop(name, None):
+            child.wait()
         self._write({other: known for other, known in self._read().items() if other != name})
 
     def log(self, name: str) -> Path:

@@ -77,11 +77,12 @@ def apiserver(layout: Layout, binaries: Binaries) -> Launch:
 
 
 def controller_manager(layout: Layout, binaries: Binaries) -> Launch:
-    """Only the controllers that workloads, nodes and Corral depend on."""
+    """Only the controllers that workloads, nodes and Corral depend on, each with its own bootstrap role."""
     port = layout.ports.controller_manager
     flags = [
         f"--kubeconfig={layout.kubeconfig('system:kube-controller-manager')}",
         f"--controllers={','.join(CONTROLLERS)}",
+        "--use-service-account-credentials=true",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",

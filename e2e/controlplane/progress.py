@@ -18,7 +18,7 @@ def shown() -> Iterator[Progress]:
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status("") as status:
-            yield lambda line: status.update(line)
+            yield status.update
     else:
         yield plain()
 

@@ -1,0 +1,66 @@
+"""Fixtures for tests against the real control plane.
+
+It is started once per run of pytest, in a directory of its own, so that several runs don't meet. To use one that is up
+already (`python -m e2e.controlplane up`), and so save its start, set CORRAL_CONTROLPLANE to its directory.
+"""
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.controlplane import build
+from e2e.controlplane.cluster import RUNS, ControlPlane
+from e2e.controlplane.progress import plain
+
+Kubectl = Callable[..., str]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing before any test's own time begins to count."""
+    needed = any("controlplane" in getattr(item, "fixturenames", ()) for item in session.items)
+    if needed and build.missing() and not session.config.option.collectonly:
+        build.ensure(plain())
+
+
+@pytest.fixture(scope="session")
+def controlplane() -> Iterator[ControlPlane]:
+    """A control plane with Kueue, shared by all tests: each makes its own names, and leaves every program running."""
+    if given := os.environ.get("CORRAL_CONTROLPLANE"):
+        yield ControlPlane(Path(given))
+        return
+    _sweep()
+    with ControlPlane(RUNS / f"pytest-{os.getpid()}") as plane:
+        yield plane
+
+
+@pytest.fixture
+def kubeconfig(controlplane: ControlPlane) -> Path:
+    """Kubeconfig of the administrator."""
+    return controlplane.kubeconfig
+
+
+@pytest.fixture
+def kubectl(controlplane: ControlPlane) -> Kubectl:
+    """`kubectl("get", "pods", stdin=None, timeout=60.0) -> stdout`; raises ControlPlaneError."""
+    return controlplane.kubectl
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace of the test's own; its deletion is asked for afterwards, and not waited for."""
+    name = f"t-{uuid.uuid4().hex[:10]}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+def _sweep() -> None:
+    """Stop and remove what runs of pytest that were killed have left; a run that goes on is known by its pid."""
+    for directory in RUNS.glob("pytest-*"):
+        if not Path("/proc", directory.name.removeprefix("pytest-")).exists():
+            ControlPlane(directory).stop()
+            shutil.rmtree(directory, ignore_errors=True)
