@@ -2,7 +2,7 @@
 
 The grammar, the rounding and the canonical form are those of k8s.io/apimachinery 0.36.3, pkg/api/resource: a number finer than
 one nano is rounded away from zero, a binary one above 2^63-1 is capped, and reading at a coarser scale rounds away from zero as
-well, so that a request never shrinks. Where apimachinery overflows silently (a decimal above 2^63-1), this module refuses the text.
+well, so that a request never shrinks. Where apimachinery overflows silently (a decimal above 2^63-1), this module refuses it.
 """
 
 import re

@@ -1,0 +1,128 @@
+"""Whether, and how often, a pod goes on one node: kube-scheduler's filters in their order, on a node or on one still to be
+bought.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from capacity.model import HOSTNAME, Gang, Labels, Node, Offering, PodSet, Preferences, Resources
+from capacity.quantity import show
+from capacity.requirements import NodeSelectorTerm, Taint, affinity_matches, selector_misses, untolerated
+
+BOOKED_TAINT = "corral.dev/booked"  # every gang that is admitted with a plan tolerates it
+NEW = "<new>"  # name and hostname of a node that isn't there yet: no valid label value, so only NotIn and Exists match it
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the scheduler's filters look at. `unknown` holds label keys whose values only a launch will tell."""
+
+    name: str
+    labels: Labels
+    taints: tuple[Taint, ...]
+    free: Resources
+    unknown: frozenset[str] = frozenset()
+
+
+def host(node: Node) -> Host:
+    free = {name: amount - node.requested.get(name, 0) for name, amount in node.allocatable.items()}
+    return Host(node.name, node.labels, node.taints, free)
+
+
+def new_host(offering: Offering, topology_keys: Iterable[str]) -> Host:
+    """A node as it will be once bought here, its DaemonSets running."""
+    shape = offering.shape
+    labels = {**shape.labels, **offering.domain, HOSTNAME: NEW}
+    free = {name: amount - shape.overhead.get(name, 0) for name, amount in shape.allocatable.items()}
+    return Host(NEW, labels, shape.taints, free, frozenset(key for key in topology_keys if key not in labels))
+
+
+def needs(pod_set: PodSet) -> dict[str, int]:
+    """What one pod takes of each resource, itself as one pod included; zero requests are never checked (noderesources/fit.go)."""
+    return {name: amount for name, amount in {"pods": 1, **pod_set.requests}.items() if amount > 0}
+
+
+def slots(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
+    """How many identical pods fit at once in `free`."""
+    return max(0, min(free.get(name, 0) // amount for name, amount in requests.items()))
+
+
+def together(requests: Sequence[Mapping[str, int]], counts: Sequence[int], free: Mapping[str, int]) -> bool:
+    """Whether `counts[i]` pods of each `requests[i]` fit at once."""
+    names = {name for one, count in zip(requests, counts, strict=True) if count for name in one}
+    return all(
+        sum(one.get(name, 0) * count for one, count in zip(requests, counts, strict=True)) <= free.get(name, 0) for name in names
+    )
+
+
+def refusal(pod_set: PodSet, where: Host) -> str:
+    """Why the filters turn the pod away whatever else runs there, "" when they don't: taints, then labels, as in the default
+    profile.
+    """
+    taint = untolerated((t for t in where.taints if t.key != BOOKED_TAINT), pod_set.tolerations)
+    if taint is not None:
+        return f"taint {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect} not tolerated"
+    missed = selector_misses(pod_set.node_selector, where.labels)
+    if missed is not None:
+        return _selector_refusal(missed, pod_set, where)
+    if not affinity_matches(_certain(pod_set.affinity, where.unknown), where.labels, where.name):
+        return "node affinity does not match" if pod_set.affinity else "node affinity has no term and matches nothing"
+    return ""
+
+
+def shortage(pod_set: PodSet, where: Host) -> str:
+    """The first resource of which not even one pod's worth is free, with numbers; "" when a pod fits."""
+    for name, amount in sorted(needs(pod_set).items()):
+        if where.free.get(name, 0) < amount:
+            return f"{name}: needs {show(name, amount)}, {show(name, max(0, where.free.get(name, 0)))} free"
+    return ""
+
+
+def ends_too_soon(ends: int | None, gang: Gang, now: int) -> str:
+    """Why capacity that goes away can't take the gang: an unknown run time never enters it."""
+    if ends is None:
+        return ""
+    if gang.run_duration is None:
+        return "ends, and the gang's run time is unknown"
+    left = ends - now
+    return f"ends in {max(0, left)} s, the gang runs {gang.run_duration} s" if gang.run_duration > left else ""
+
+
+def barred(node: Node, gang: Gang, now: int, preferences: Preferences) -> str:
+    """Why a node is out of the question for any gang, or for this one by the policy; "" when it may be used."""
+    if node.booked_by is not None:
+        return "booked"
+    if not node.ready:
+        return "not ready"
+    if node.unschedulable:
+        return "cordoned"
+    if node.capacity_type is not None and node.capacity_type not in preferences.capacity_order:
+        return f"the policy does not use {node.capacity_type}"
+    return ends_too_soon(node.ends, gang, now)
+
+
+def closed(offering: Offering, gang: Gang, now: int, preferences: Preferences) -> str:
+    """Why nothing may be bought of an offering now, whatever its shape; "" when something may."""
+    if offering.capacity_type not in preferences.capacity_order:
+        return f"the policy does not use {offering.capacity_type}"
+    if offering.starts is not None and offering.starts > now:
+        return f"starts in {offering.starts - now} s"
+    if ended := ends_too_soon(offering.ends, gang, now):
+        return ended
+    if offering.available <= 0:
+        return f"0 of {offering.total} available" + (f": {offering.unavailable}" if offering.unavailable else "")
+    return ""
+
+
+def _selector_refusal(key: str, pod_set: PodSet, where: Host) -> str:
+    wanted = f"{key}={pod_set.node_selector[key]}"
+    if key in where.unknown:
+        return f"node selector asks for {wanted}, which is not known before launch"
+    return f"node selector asks for {wanted}, here it is {where.labels.get(key, 'absent')}"
+
+
+def _certain(terms: tuple[NodeSelectorTerm, ...] | None, unknown: frozenset[str]) -> tuple[NodeSelectorTerm, ...] | None:
+    """The terms that can be judged before launch: one on a label not yet known may turn out either way."""
+    if terms is None or not unknown:
+        return terms
+    return tuple(term for term in terms if not any(e.key in unknown for e in term.expressions))
