@@ -18,6 +18,7 @@ from provisioner.view import View, launched, quarantined
 STALE_SECONDS = 300
 """Age from which a cloud's word is too old to buy on."""
 QUARANTINE = "(quarantined)"
+MARKED = "(marked as booked, being taken or given back)"
 PAUSED = "(pool is paused)"
 
 
@@ -109,8 +110,15 @@ def _nodes(view: View, pool: ours.CapacityPool, cache: NodeCache) -> Iterable[No
         made = cache.get(node, tuple(view.pods_on(node.metadata.name)), pool.metadata.name)
         if made is not None:
             machine = view.instance_of.get(node.spec.provider_id)
-            holder = view.booked_by(node) or (QUARANTINE if quarantined(node) else None) or paused
+            holder = view.booked_by(node) or _withheld(node) or paused
             yield _placed(made, holder, machine, reservations, launched=launched(node), going=_going(node, machine))
+
+
+def _withheld(node: core.Node) -> str | None:
+    """A mark that no live booking accounts for: whoever sets or removes it isn't done yet."""
+    if quarantined(node):
+        return QUARANTINE
+    return MARKED if any(taint.key == BOOKED for taint in node.spec.taints) else None
 
 
 def _placed(

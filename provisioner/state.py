@@ -7,6 +7,7 @@ from kube import autoscaling, core, kueue, ours
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Cloud, Instance, Inventory
 from provisioner.settings import ProvisionerSettings
+from provisioner.spend import Ledger
 from runtime.reflector import Store
 
 CLASS = "gang.corral.dev"
@@ -60,6 +61,8 @@ class State:
     policies: Store[ours.CapacityPolicy]
     bookings: Store[ours.Booking]
     backoffs: Backoffs
+    runtime_classes: Store[core.RuntimeClass] = field(default_factory=Store)
+    ledger: Ledger = field(default_factory=Ledger)
     clouds: dict[str, Cloud] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from kube import core, ours
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Instance, InstanceState
-from provisioner.state import POOL_LABEL, QUARANTINED_LABEL, TAG_BOOKING, TAG_PURCHASE, Known
+from provisioner.state import POOL_LABEL, QUARANTINED_LABEL, TAG_BOOKING, TAG_PURCHASE, Known, State
 
 OVER = frozenset({"Released", "Failed"})
 GOING = frozenset({"Releasing", "Failing"})
@@ -84,6 +84,24 @@ class View:
                 key = (machine.tags.get(TAG_BOOKING, ""), machine.tags.get(TAG_PURCHASE, ""))
                 found[key] = found.get(key, 0) + 1
         return found
+
+
+def take(state: State, now: datetime, more: Mapping[str, ours.Booking] | None = None) -> View:
+    """The state as it is now. `more` are bookings by name that were written but that the store doesn't show yet."""
+    stored = {booking.metadata.name: booking for booking in state.bookings.values()}
+    bookings = tuple({**(more or {}), **stored}.values())
+    pools = {pool.metadata.name: pool for pool in state.pools.values()}
+    return View(
+        now=now,
+        pools=pools,
+        nodes=tuple(state.nodes.values()),
+        bookings=bookings,
+        daemon_sets=tuple(state.daemon_sets.values()),
+        known=dict(state.known),
+        backoffs=state.backoffs,
+        spent={name: state.ledger.spent(name, bookings, now) for name in pools},
+        pods_on=state.pods_on,
+    )
 
 
 def selecting(node: core.Node, pools: Iterable[ours.CapacityPool]) -> tuple[str, ...]:

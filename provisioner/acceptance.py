@@ -1,0 +1,197 @@
+"""Whether a request is taken on: its parameters, its PodTemplates, and who stands behind it.
+
+What is accepted is a snapshot: later edits of parameters, templates or policy don't touch a request that is under way.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from capacity.model import Gang, PodSet
+from kube import core, kueue, ours
+from kube.autoscaling import ProvisioningRequest
+from kube.kueue import Workload
+from kube.meta import ObjectKey
+from kube.podspec import pod_set, template
+from kube.requests import PodSpecError
+from kube.times import instant
+from provisioner import authority
+from provisioner.authority import CHECK, Look, NoQuota
+from provisioner.parameters import ParameterError, Terms, terms
+
+POD_SET = "corral.dev/pod-set"
+MOST_PODS = 16_384
+TEMPLATE_GRACE = 120
+"""Seconds that a PodTemplate may be missing: the stores can lag behind, and producers create in any order."""
+QUOTA_GRACE = 10
+"""Seconds that the Workload's quota may seem missing, for the same reason."""
+_LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """`priority` is the Workload's at acceptance; `check` the admission check it waits for, "" for a bare request."""
+
+    gang: Gang
+    terms: Terms
+    workload: ObjectKey | None = None
+    check: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """Not accepted so far. `until` is when it is refused if nothing changes."""
+
+    reason: str
+    message: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    reason: str
+    message: str
+
+
+Judgement = Accepted | NotYet | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Ways to look things up. `template` takes (namespace, name); `taken` names another request that serves (workload, check)."""
+
+    template: Callable[[tuple[str, str]], core.PodTemplate | None]
+    policy: Callable[[str], ours.CapacityPolicy | None]
+    look: Look
+    taken: Callable[[ProvisioningRequest, str, str], str | None] = lambda _request, _workload, _check: None
+
+
+def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
+    """Decides on a request that is not accepted yet."""
+    asked = sum(entry.count for entry in request.spec.pod_sets)
+    if asked > MOST_PODS or any(entry.count < 1 for entry in request.spec.pod_sets):
+        return Refused("InvalidArgument", f"podSets ask for {asked} pods: ask for 1 to {MOST_PODS}, and at least one of each")
+    names = [entry.pod_template_ref.name for entry in request.spec.pod_sets]
+    there = [desk.template((request.metadata.namespace, name)) for name in names]
+    missing = [name for name, found in zip(names, there, strict=True) if found is None]
+    if missing:
+        text = f"PodTemplate {', '.join(missing)} not found in namespace {request.metadata.namespace}: create it"
+        return _patient("MissingPodTemplates", text, request, TEMPLATE_GRACE, now)
+    templates = [found for found in there if found is not None]
+    try:
+        agreed = terms(request.spec.parameters, desk.policy)
+        pods = pod_sets(request, templates, desk.look)
+    except (ParameterError, PodSpecError) as error:
+        return Refused("InvalidArgument", str(error))
+    gang = Gang(_title(request), tuple(_placed(pod, agreed) for pod in pods), agreed.run_duration)
+    return _authorised(request, templates, Accepted(gang, agreed), desk, now)
+
+
+def _title(request: ProvisioningRequest) -> str:
+    name = request.metadata.annotations.get(authority.WORKLOAD) or request.metadata.name
+    return f"{request.metadata.namespace}/{name}"
+
+
+def _placed(pod: PodSet, agreed: Terms) -> PodSet:
+    """The policy's topology holds for pod sets that have none of their own."""
+    wanted = agreed.preferences
+    return replace(
+        pod,
+        required_topology=pod.required_topology or wanted.required_topology,
+        preferred_topology=pod.preferred_topology or wanted.preferred_topology,
+    )
+
+
+def _patient(reason: str, text: str, request: ProvisioningRequest, grace: int, now: datetime) -> NotYet | Refused:
+    created = instant(request.metadata.creation_timestamp) if request.metadata.creation_timestamp else now
+    if (now - created).total_seconds() >= grace:
+        return Refused(reason, text)
+    return NotYet(reason, text, datetime.fromtimestamp(created.timestamp() + grace, now.tzinfo))
+
+
+# --- the gang -------------------------------------------------------------------------------------------------------------
+
+
+def pod_sets(request: ProvisioningRequest, templates: Sequence[core.PodTemplate], look: Look) -> list[PodSet]:
+    """The pod sets in the request's order. Raises PodSpecError when one can't be planned as it is written."""
+    found = [
+        _pod_set(entry.count, each, index, look)
+        for index, (entry, each) in enumerate(zip(request.spec.pod_sets, templates, strict=True))
+    ]
+    names = [pod.name for pod in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise PodSpecError(f'two pod sets are named "{name}": give each PodTemplate its own label {POD_SET}')
+    return found
+
+
+def _pod_set(count: int, each: core.PodTemplate, index: int, look: Look) -> PodSet:
+    spec = template(each.template)
+    try:
+        made = pod_set(_name(each, index), count, spec, runtime_classes=look.runtime_classes)
+    except PodSpecError as error:
+        raise PodSpecError(f"PodTemplate {each.metadata.name}: {error}") from None
+    if not set(made.requests) - {"pods"} and not spec.spec.resource_claims:
+        container = spec.spec.containers[0].name if spec.spec.containers else ""
+        raise PodSpecError(
+            f'pod set {made.name}: container "{container}" requests nothing: set requests for cpu, memory or a device '
+            f"in PodTemplate {each.metadata.name}"
+        )
+    return made
+
+
+def _name(each: core.PodTemplate, index: int) -> str:
+    """The pod set's name as producers label it, else the template's where that can be part of a label key, else its number."""
+    for name in (each.metadata.labels.get(POD_SET, ""), each.metadata.name):
+        if _LABEL.fullmatch(name):
+            return name
+    return f"podset-{index}"
+
+
+# --- who asks -------------------------------------------------------------------------------------------------------------
+
+
+def _authorised(
+    request: ProvisioningRequest, templates: Sequence[core.PodTemplate], offer: Accepted, desk: Desk, now: datetime
+) -> Judgement:
+    found = _standing(request, templates, offer, desk)
+    if not isinstance(found, NoQuota):
+        return found
+    if found.lasting:
+        return Refused("NoQuota", found.message)
+    return _patient("NoQuota", found.message, request, QUOTA_GRACE, now)
+
+
+def _standing(
+    request: ProvisioningRequest, templates: Sequence[core.PodTemplate], offer: Accepted, desk: Desk
+) -> Accepted | NoQuota:
+    if authority.bare(request):
+        return authority.admit_bare(request, offer.terms.policy, offer.terms.bare_namespaces) or offer
+    workload = authority.workload_of(request, templates, desk.look)
+    if isinstance(workload, NoQuota):
+        return workload
+    check = request.metadata.annotations.get(CHECK, "")
+    other = desk.taken(request, workload.metadata.uid, check)
+    objections: Iterable[NoQuota | None] = (
+        authority.reserved(workload, check, desk.look),
+        authority.within(workload, offer.gang.pod_sets, desk.look),
+        NoQuota(f"request {other} serves Workload {workload.metadata.name} already") if other else None,
+    )
+    objection = next((each for each in objections if each), None)
+    return objection or replace(offer, workload=_key(workload), check=check, priority=workload.spec.priority or 0)
+
+
+def _key(workload: Workload) -> ObjectKey:
+    meta = workload.metadata
+    return ObjectKey(namespace=meta.namespace, name=meta.name, uid=meta.uid)
+
+
+def still_reserved(accepted: Accepted, look: Look) -> bool:
+    """Whether an accepted request may still be planned: its Workload, if it has one, holds its quota."""
+    key = accepted.workload
+    if key is None:
+        return True
+    found: kueue.Workload | None = look.workload((key.namespace, key.name))
+    return found is not None and found.metadata.uid == key.uid and authority.reserved(found, accepted.check, look) is None

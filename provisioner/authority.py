@@ -1,0 +1,106 @@
+"""Who may ask: nobody spends without quota.
+
+A request speaks for a Workload when its PodTemplates are that Workload's own (by UID), the Workload holds quota and waits
+for a check of ours, and the request asks for no more than what that quota was reserved for. All others are bare requests, which a
+policy admits by namespace.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from capacity.model import PodSet
+from kube import core, kueue
+from kube.autoscaling import ProvisioningRequest
+from kube.meta import OwnerReference
+from kube.podspec import pod_set, template
+from kube.requests import PodSpecError
+from provisioner.state import CONTROLLER
+
+WORKLOAD_UID = "corral.dev/workload-uid"
+WORKLOAD = "corral.dev/workload"
+CHECK = "corral.dev/admission-check"
+
+
+@dataclass(frozen=True, slots=True)
+class NoQuota:
+    """`lasting`: nothing that our stores may still be missing could change it."""
+
+    message: str
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Ways to look things up: Workloads by (namespace, name), AdmissionChecks by name, RuntimeClasses by name."""
+
+    workload: Callable[[tuple[str, str]], kueue.Workload | None]
+    check: Callable[[str], kueue.AdmissionCheck | None]
+    runtime_classes: Mapping[str, core.RuntimeClass]
+
+
+def bare(request: ProvisioningRequest) -> bool:
+    return WORKLOAD_UID not in request.metadata.labels and WORKLOAD not in request.metadata.annotations
+
+
+def admit_bare(request: ProvisioningRequest, policy: str, namespaces: Sequence[str]) -> NoQuota | None:
+    namespace = request.metadata.namespace
+    if namespace in namespaces:
+        return None
+    return NoQuota(
+        f"no Workload stands behind this request: queue the job through Kueue with a check of {CONTROLLER}, or add namespace "
+        f"{namespace} to bareRequests.namespaces of CapacityPolicy {policy}",
+        lasting=True,
+    )
+
+
+def workload_of(request: ProvisioningRequest, templates: Sequence[core.PodTemplate], look: Look) -> kueue.Workload | NoQuota:
+    """The Workload that the request truly belongs to."""
+    name, uid = request.metadata.annotations.get(WORKLOAD, ""), request.metadata.labels.get(WORKLOAD_UID, "")
+    found = look.workload((request.metadata.namespace, name))
+    if found is None:
+        return NoQuota(f"there is no Workload {request.metadata.namespace}/{name[:80]}, which annotation {WORKLOAD} names")
+    if found.metadata.uid != uid:
+        return NoQuota(f"Workload {name[:80]} has UID {found.metadata.uid}, not that of label {WORKLOAD_UID}: it was made anew")
+    if not any(_owned(request.metadata.owner_references, "PodTemplate", t.metadata.uid) for t in templates):
+        return NoQuota("the request is not owned by one of its PodTemplates")
+    for each in templates:
+        if not _owned(each.metadata.owner_references, "Workload", uid):
+            return NoQuota(f"PodTemplate {each.metadata.name} is not owned by Workload {name[:80]}")
+    return found
+
+
+def _owned(owners: Sequence[OwnerReference], kind: str, uid: str) -> bool:
+    return bool(uid) and any(owner.kind == kind and owner.uid == uid for owner in owners)
+
+
+def reserved(workload: kueue.Workload, check: str, look: Look) -> NoQuota | None:
+    """Whether quota is reserved for the Workload and it waits for our check of this name."""
+    name = workload.metadata.name
+    if workload.finished or workload.evicted or not workload.quota_reserved or not workload.spec.active:
+        return NoQuota(f"Workload {name} holds no quota: it is served once Kueue has reserved it")
+    entry = any(state.name == check for state in workload.status.admission_checks)
+    known = look.check(check)
+    if not entry or known is None or known.spec.controller_name != CONTROLLER:
+        return NoQuota(f'Workload {name} has no check "{check[:80]}" of {CONTROLLER}: put the check on its ClusterQueue')
+    return None
+
+
+def within(workload: kueue.Workload, gang: Sequence[PodSet], look: Look) -> NoQuota | None:
+    """Whether the request asks for no more than the Workload's admitted pod sets, each once."""
+    admitted = {ps.name: ps for ps in workload.spec.pod_sets}
+    assigned = workload.status.admission.pod_set_assignments if workload.status.admission else ()
+    counts = {ps.name: ps.count for ps in workload.spec.pod_sets} | {a.name: a.count for a in assigned if a.count is not None}
+    for asked in gang:
+        ps = admitted.get(asked.name)
+        if ps is None:
+            return NoQuota(f'pod set "{asked.name[:63]}" is not one of Workload {workload.metadata.name}')
+        if asked.count > counts[asked.name]:
+            return NoQuota(f"pod set {asked.name} asks for {asked.count} pods, quota is reserved for {counts[asked.name]}")
+        try:
+            allowed = pod_set(ps.name, ps.count, template(ps.template), runtime_classes=look.runtime_classes).requests
+        except PodSpecError as error:
+            return NoQuota(f"pod set {ps.name} of Workload {workload.metadata.name}: {error}")
+        for resource, amount in asked.requests.items():
+            if amount > allowed.get(resource, 0):
+                return NoQuota(f"a pod of pod set {asked.name} asks for more {resource} than its Workload has quota for")
+    return None
