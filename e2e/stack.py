@@ -1,0 +1,167 @@
+"""Corral as a user runs it: the two services and the simulated cloud as processes, under their own service accounts."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from e2e.controlplane.cluster import ControlPlane
+
+ROOT = Path(__file__).parent.parent
+NAMESPACE = "corral-system"
+READY_SECONDS = 60.0
+
+
+class StackError(Exception):
+    """A program of the stack did not start; the message ends with its last lines."""
+
+
+class Program:
+    """One `corral COMMAND --config FILE` process with a log; `start` returns when its /readyz (or `ready` URL) answers 200."""
+
+    def __init__(self, command: str, config: Path, log: Path, ready: str, env: Mapping[str, str]) -> None:
+        self.command, self.log, self.ready = command, log, ready
+        self._arguments = [sys.executable, "-m", "corral", command, "--config", str(config)]
+        self._env = {**os.environ, **env}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **env: str) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(self._arguments, cwd=ROOT, env={**self._env, **env}, stdout=log, stderr=log)
+        end = time.monotonic() + READY_SECONDS
+        while not self._is_ready():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise StackError(f"corral {self.command} did not get ready:\n{self.tail()}")
+            time.sleep(0.1)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Ends the process and returns its exit code (negative: the signal's number)."""
+        if self._process is None:
+            return 0
+        self._process.send_signal(number)
+        try:
+            return self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def wait(self, timeout: float) -> int:
+        """The exit code of a process that ends by itself; raises subprocess.TimeoutExpired."""
+        assert self._process is not None
+        return self._process.wait(timeout=timeout)
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def tail(self, lines: int = 30) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(self.ready, timeout=2) as reply:
+                return bool(reply.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+class Stack:
+    """admission, provisioner and the simulated cloud on a control plane. `cloud` is the simulated cloud's configuration."""
+
+    def __init__(
+        self, plane: ControlPlane, directory: Path, cloud: Mapping[str, Any], env: Mapping[str, str] | None = None
+    ) -> None:
+        self.plane, self.directory = plane, directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self.cloud_port = free_port()
+        self.endpoint = f"http://127.0.0.1:{self.cloud_port}"
+        self._cloud, self._env = cloud, dict(env or {})
+        self.programs: dict[str, Program] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def install(self) -> None:
+        """CRDs, namespace, roles and the guard against pods that tolerate everything, from config/ as a user applies them."""
+        for part in ("crd", "default", "policy"):
+            self.apply_kustomization(part)
+        self.plane.kubectl("scale", "deployment", "--all", "--replicas=0", "--namespace", NAMESPACE)
+
+    def apply_kustomization(self, part: str) -> None:
+        self.plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "config" / part))
+
+    def start(self) -> None:
+        self.install()
+        self._add_cloud()
+        for service in ("admission", "provisioner"):
+            self._add_service(service)
+        for program in self.programs.values():
+            program.start()
+
+    def stop(self) -> None:
+        for program in reversed(self.programs.values()):
+            program.stop()
+
+    def url(self, service: str, path: str) -> str:
+        base, _, _ = self.programs[service].ready.rpartition("/")
+        return f"{base}{path}"
+
+    def _add_cloud(self) -> None:
+        config = {
+            **self._cloud,
+            "port": self.cloud_port,
+            "state": str(self.directory / "cloud.db"),
+            "kubeconfig": str(self.plane.kubeconfig),
+        }
+        path = self._write("simulated-cloud.yaml", config)
+        ready = f"{self.endpoint}/healthz"
+        self.programs["simulated-cloud"] = Program("simulated-cloud", path, self._log("simulated-cloud"), ready, {})
+
+    def _add_service(self, service: str) -> None:
+        port = free_port()
+        address = f"127.0.0.1:{port}"
+        kubeconfig = self.plane.service_account(NAMESPACE, f"corral-{service}")
+        path = self._write(
+            f"{service}.yaml",
+            {
+                "apiVersion": "config.corral.dev/v1alpha1",
+                "kind": "Configuration",
+                "health": {"bindAddress": address},
+                "metrics": {"bindAddress": address},
+                "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 6, "renewDeadline": 4, "retryPeriod": 1},
+                "clientConnection": {"kubeconfig": str(kubeconfig)},
+            },
+        )
+        self.programs[service] = Program(service, path, self._log(service), f"http://{address}/readyz", self._env)
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> Path:
+        path = self.directory / name
+        path.write_text(yaml.safe_dump(dict(content)))
+        return path
+
+    def _log(self, name: str) -> Path:
+        return self.directory / f"{name}.log"
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
