@@ -81,7 +81,7 @@ def _tell(history: Sequence[Sample]) -> int:
 
 
 def _bill(history: Sequence[Sample]) -> Table:
-    """Machine-seconds by kind, from the first to the last sight of each machine, at the list price of what is paid by the hour."""
+    """Machine-seconds by kind, from the first to the last sight of each machine; on-demand ones at their list price."""
     seen: dict[str, list[float]] = {}
     kinds: dict[str, str] = {}
     for sample in history:
