@@ -115,6 +115,17 @@ class Instance:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds that a call may take; `launch` is for launches and terminations."""
+
+    read: float = 10.0
+    launch: float = 60.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+
+
 class Cloud(Protocol):
     """All calls are bounded in time by the implementation and raise CloudError alone."""
 
