@@ -1,0 +1,483 @@
+"""The admission service against the real Kueue. The tests play the provisioner: they write the status of requests."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+
+from e2e.controlplane.cluster import ControlPlane, ControlPlaneError
+from e2e.stack import Program, free_port
+
+Kubectl = Callable[..., str]
+Json = dict[str, Any]
+T = TypeVar("T")
+
+KUEUE = "kueue.x-k8s.io/v1beta2"
+WORKLOADS = "workloads.kueue.x-k8s.io"
+BOOKING = "wl-0123456789"
+LABEL = f"{BOOKING}.booking.corral.dev/main"
+
+
+@pytest.fixture(scope="module")
+def service(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    directory = tmp_path_factory.mktemp("admission")
+    address = f"127.0.0.1:{free_port()}"
+    config = {
+        "apiVersion": "config.corral.dev/v1alpha1",
+        "kind": "Configuration",
+        "health": {"bindAddress": address},
+        "metrics": {"bindAddress": address},
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": str(controlplane.kubeconfig)},
+    }
+    path = directory / "admission.yaml"
+    path.write_text(yaml.safe_dump(config))
+    program = Program("admission", path, directory / "admission.log", f"http://{address}/readyz", {})
+    program.start()
+    yield program
+    assert program.stop() == 0, program.tail()
+
+
+class Cluster:
+    """One namespace with a queue whose check is ours; all cluster-scoped objects bear the namespace's name."""
+
+    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
+        self.kubectl, self.namespace = kubectl, namespace
+
+    # --- set up
+
+    def apply(self, *objects: Json) -> None:
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        self.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
+
+    def policy(self, **spec: Any) -> None:
+        self.apply(_object("corral.dev/v1alpha1", "CapacityPolicy", self.namespace, spec=spec))
+
+    def queue(self, *, parameters: Json | None = None, quota: int = 64, **policy: Any) -> None:
+        name = self.namespace
+        self.policy(**policy)
+        reference = parameters or {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": name}
+        quotas = [{"name": "cpu", "nominalQuota": 100}, {"name": "nvidia.com/gpu", "nominalQuota": quota}]
+        groups = [{"coveredResources": [q["name"] for q in quotas], "flavors": [{"name": name, "resources": quotas}]}]
+        spec = {
+            "namespaceSelector": {},
+            "resourceGroups": groups,
+            "admissionChecksStrategy": {"admissionChecks": [{"name": name}]},
+            "preemption": {"withinClusterQueue": "LowerPriority"},
+        }
+        taint = {"key": "flavor", "operator": "Exists"}
+        self.apply(
+            _object(KUEUE, "ResourceFlavor", name, spec={"nodeLabels": {"pool": name}, "tolerations": [taint]}),
+            _object(KUEUE, "AdmissionCheck", name, spec={"controllerName": "corral.dev/capacity", "parameters": reference}),
+            _object(KUEUE, "ClusterQueue", name, spec=spec),
+            _object(KUEUE, "LocalQueue", "queue", self.namespace, spec={"clusterQueue": name}),
+        )
+
+    def job(self, name: str = "job", pods: int = 4, **annotations: str) -> None:
+        resources = {"cpu": "1", "nvidia.com/gpu": "8"}
+        containers = [{"name": "main", "image": "x", "resources": {"limits": resources}}]
+        template = {
+            "metadata": {"annotations": {"corral.dev/run-seconds": "600"}},
+            "spec": {"restartPolicy": "Never", "containers": containers},
+        }
+        made = _object("batch/v1", "Job", name, self.namespace)
+        made["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "queue"}, "annotations": annotations}
+        self.apply({**made, "spec": {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template}})
+
+    def node(self, name: str) -> None:
+        amounts = {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
+        labels = {"kubernetes.io/hostname": name, "pool": self.namespace, LABEL: "true"}
+        made = _object("v1", "Node", name)
+        made["metadata"] |= {"annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": labels}
+        taints = [{"key": "corral.dev/booked", "effect": "NoSchedule"}]
+        made |= {"spec": {"taints": taints}, "status": {"allocatable": amounts, "capacity": amounts}}
+        self.kubectl("create", "--filename=-", stdin=json.dumps(made))
+
+    # --- look
+
+    def get(self, *what: str) -> Json:
+        found: Json = json.loads(self.kubectl("get", *what, "--namespace", self.namespace, "--output=json"))
+        return found
+
+    def workload(self) -> Json:
+        """The only one; {} while there is none."""
+        items = self.get(WORKLOADS)["items"]
+        assert len(items) < 2
+        return items[0] if items else {}
+
+    def entry(self) -> Json:
+        return next((e for e in _status(self.workload()).get("admissionChecks") or () if e["name"] == self.namespace), {})
+
+    def requests(self) -> list[Json]:
+        return [each for each in self.get("provisioningrequests")["items"] if "deletionTimestamp" not in each["metadata"]]
+
+    def request(self, attempt: int = 1) -> Json:
+        """The only request, once it is there and of this attempt."""
+
+        def found() -> Json | None:
+            items = self.requests()
+            marks = [each["metadata"]["annotations"]["corral.dev/attempt"] for each in items]
+            return items[0] if marks == [str(attempt)] else None
+
+        return eventually(found)
+
+    def condition(self, type_: str) -> Json:
+        return next((c for c in _status(self.workload()).get("conditions") or () if c["type"] == type_), {})
+
+    def is_true(self, type_: str) -> bool:
+        return bool(self.condition(type_).get("status") == "True")
+
+    def active(self) -> Json:
+        """The condition Active of the check."""
+        conditions = _status(self.get("admissioncheck", self.namespace)).get("conditions") or ()
+        return next((c for c in conditions if c["type"] == "Active"), {})
+
+    def events(self) -> dict[str, str]:
+        """Note by reason of the events about Workloads."""
+        items = self.get("events.events.k8s.io")["items"]
+        return {each["reason"]: each["note"] for each in items if each["regarding"]["kind"] == "Workload"}
+
+    # --- play the provisioner
+
+    def answer(
+        self, request: Json, type_: str, *, status: str = "True", reason: str = "", message: str = "", booking: str = ""
+    ) -> None:
+        name = request["metadata"]["name"]
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        condition = {"type": type_, "status": status, "reason": reason or type_, "message": message, "lastTransitionTime": now}
+        present = [
+            each for each in _status(self.get("provisioningrequest", name)).get("conditions") or () if each["type"] != type_
+        ]
+        change: Json = {"conditions": [*present, condition]}
+        if booking:
+            change["provisioningClassDetails"] = {"Booking": booking, "NodesByPodSet": '{"main":4}', "CostPerHour": "0"}
+        patch = json.dumps({"status": change})
+        self.kubectl(
+            "patch", "provisioningrequest", name, "-n", self.namespace, "--subresource=status", "--type=merge", "--patch", patch
+        )
+
+    def provision(self, request: Json) -> None:
+        self.answer(request, "Accepted")
+        self.answer(request, "Provisioned", message="4 nodes in rack r1", booking=BOOKING)
+
+    def admitted(self) -> Json:
+        """A job of which everything is provisioned, admitted."""
+        self.job()
+        request = self.request()
+        self.provision(request)
+        eventually(lambda: self.is_true("Admitted"))
+        return request
+
+
+def _object(api_version: str, kind: str, name: str, namespace: str = "", **parts: Any) -> Json:
+    meta = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, **parts}
+
+
+def _status(found: Json) -> Json:
+    return found.get("status") or {}
+
+
+def eventually(check: Callable[[], T | None], seconds: float = 30.0) -> T:
+    """What `check` gives once it is true."""
+    end = time.monotonic() + seconds
+    while not (found := check()):
+        assert time.monotonic() < end, "didn't come true in time"
+        time.sleep(0.2)
+    return found
+
+
+def holds(check: Callable[[], bool], seconds: float = 3.0) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        assert check()
+        time.sleep(0.3)
+
+
+@pytest.fixture
+def cluster(kubectl: Kubectl, namespace: str, service: Program) -> Iterator[Cluster]:
+    yield Cluster(kubectl, namespace)
+    for kind in (
+        "clusterqueue",
+        "admissioncheck",
+        "resourceflavor",
+        "capacitypolicy",
+        "provisioningrequestconfig",
+        "workloadpriorityclass",
+    ):
+        kubectl("delete", kind, namespace, "--ignore-not-found", "--wait=false")
+    assert service.alive, service.tail()
+
+
+def test_a_gang_is_admitted_onto_its_booked_nodes(cluster: Cluster, kubectl: Kubectl) -> None:
+    cluster.queue()
+    eventually(lambda: cluster.active().get("status") == "True")
+    cluster.job(**{"provreq.kueue.x-k8s.io/runDuration": "2h"})
+    request = cluster.request()
+    uid = cluster.workload()["metadata"]["uid"]
+
+    spec = request["spec"]
+    assert spec["provisioningClassName"] == "gang.corral.dev"
+    assert spec["parameters"] == {"policy": cluster.namespace, "runDuration": "2h"}
+    assert request["metadata"]["labels"] == {"kueue.x-k8s.io/managed": "true", "corral.dev/workload-uid": uid}
+    assert request["metadata"]["annotations"]["tracing.k8s.io/traceparent"].startswith(f"00-{uid.replace('-', '')}-")
+    [pods] = spec["podSets"]
+    template = cluster.get("podtemplate", pods["podTemplateRef"]["name"])
+    assert pods["count"] == 4
+    assert [o["uid"] for o in template["metadata"]["ownerReferences"]] == [uid]
+    assert [o["uid"] for o in request["metadata"]["ownerReferences"]] == [template["metadata"]["uid"]]
+    pod = template["template"]["spec"]
+    assert pod["nodeSelector"] == {"pool": cluster.namespace}
+    assert {"key": "flavor", "operator": "Exists"} in pod["tolerations"]
+    assert pod["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] == "8"
+
+    assert cluster.entry()["state"] == "Pending"
+    cluster.answer(request, "Accepted")
+    cluster.answer(request, "Provisioned", status="False", reason="TopologyUnsatisfied", message="needs 4 nodes in one rack")
+    eventually(lambda: cluster.entry()["message"] == "TopologyUnsatisfied: needs 4 nodes in one rack")
+
+    for number in range(4):
+        cluster.node(f"{cluster.namespace}-{number}")
+    try:
+        cluster.provision(request)
+        eventually(lambda: cluster.is_true("Admitted"))
+        entry = cluster.entry()
+        assert (entry["state"], entry["message"]) == ("Ready", "4 nodes in rack r1")
+        eventually(lambda: len(bound(cluster)) == 4)
+        assert set(bound(cluster)) == {f"{cluster.namespace}-{number}" for number in range(4)}
+    finally:
+        kubectl("delete", "node", "--selector", f"pool={cluster.namespace}", "--wait=false")
+    assert "from Pending to Ready" in cluster.events()["AdmissionCheckUpdated"]
+    assert request["metadata"]["name"] in cluster.events()["ProvisioningRequestCreated"]
+
+
+def bound(cluster: Cluster) -> list[str]:
+    return [pod["spec"]["nodeName"] for pod in cluster.get("pods")["items"] if "nodeName" in pod["spec"]]
+
+
+def test_a_failed_attempt_is_followed_by_another(cluster: Cluster) -> None:
+    cluster.queue(retry={"limit": 1, "backoff": "2s", "maxBackoff": "10s"})
+    cluster.job()
+    first = cluster.request()
+    cluster.answer(first, "Accepted")
+    cluster.answer(first, "Failed", reason="GangIncomplete", message="3 of 4 nodes")
+    eventually(lambda: cluster.entry()["state"] == "Retry")
+    assert cluster.entry()["message"] == "Attempt 1 of 2 failed: GangIncomplete: 3 of 4 nodes"
+    assert cluster.entry()["requeueAfterSeconds"] == 2
+    second = cluster.request(attempt=2)
+    assert second["metadata"]["name"] != first["metadata"]["name"]
+    assert cluster.entry()["retryCount"] == 1
+    cluster.provision(second)
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert cluster.entry()["state"] == "Ready"
+
+
+def test_the_wait_counts_from_the_failure(cluster: Cluster) -> None:
+    """Kueue's own controller keeps the old transition time, so that a late failure has no backoff at all (reference W1)."""
+    cluster.queue(retry={"limit": 1, "backoff": "4s", "maxBackoff": "10s"})
+    cluster.job()
+    request = cluster.request()
+    time.sleep(5)
+    cluster.answer(request, "Failed", reason="GangIncomplete", message="none")
+    eventually(lambda: cluster.entry()["state"] == "Retry")
+    holds(lambda: cluster.entry()["state"] == "Retry", 2)
+    cluster.request(attempt=2)
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason", "message"),
+    [
+        pytest.param(0, "GangIncomplete", "Gave up after 1 attempt: GangIncomplete: words", id="limit"),
+        pytest.param(5, "InvalidArgument", "InvalidArgument: words", id="mistake"),
+    ],
+)
+def test_the_end_of_attempts_deactivates_the_workload(cluster: Cluster, limit: int, reason: str, message: str) -> None:
+    cluster.queue(retry={"limit": limit, "backoff": "1s"})
+    cluster.job()
+    cluster.answer(cluster.request(), "Failed", reason=reason, message="words")
+    eventually(lambda: cluster.workload()["spec"]["active"] is False)
+    eventually(lambda: not cluster.requests())
+    assert message in cluster.events()["AdmissionCheckUpdated"]
+    eventually(lambda: cluster.entry()["state"] == "Pending")
+
+
+def test_preemption_gives_the_capacity_back_and_starts_anew(cluster: Cluster) -> None:
+    cluster.queue(quota=32)
+    first = cluster.admitted()
+    cluster.apply({**_object(KUEUE, "WorkloadPriorityClass", cluster.namespace), "value": 1000})
+    made = json.loads(cluster.kubectl("get", "job", "job", "-n", cluster.namespace, "-o", "json"))
+    labels = {"kueue.x-k8s.io/queue-name": "queue", "kueue.x-k8s.io/priority-class": cluster.namespace}
+    urgent = _object("batch/v1", "Job", "urgent", cluster.namespace)
+    urgent["metadata"]["labels"] = labels
+    containers = [{"name": "main", "image": "x", "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "8"}}}]
+    spec = {"parallelism": 4, "completions": 4, "template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
+    cluster.apply({**urgent, "spec": spec})
+    assert made["spec"]["parallelism"] == 4
+
+    def only_the_urgent() -> bool:
+        owners = [each["metadata"]["annotations"]["corral.dev/workload"] for each in cluster.requests()]
+        return len(owners) == 1 and owners[0].startswith("job-urgent")
+
+    eventually(only_the_urgent)
+    cluster.kubectl("delete", "job", "urgent", "-n", cluster.namespace)
+    again = eventually(
+        lambda: next((r for r in cluster.requests() if "job-job" in r["metadata"]["annotations"]["corral.dev/workload"]), None)
+    )
+    assert again["metadata"]["uid"] != first["metadata"]["uid"]
+    assert again["metadata"]["annotations"]["corral.dev/attempt"] == "1"
+    cluster.provision(again)
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+def test_finished_and_deleted_jobs_leave_nothing(cluster: Cluster) -> None:
+    cluster.queue()
+    cluster.admitted()
+    cluster.kubectl("delete", "job", "job", "-n", cluster.namespace)
+    eventually(lambda: not cluster.requests())
+    eventually(lambda: not cluster.get("podtemplates")["items"])
+    eventually(lambda: not cluster.workload())
+
+
+def test_a_running_job_survives_whatever_becomes_of_its_request(cluster: Cluster) -> None:
+    cluster.queue()
+    request = cluster.admitted()
+    cluster.answer(request, "BookingExpired", reason="Consumed", message="all pods are there")
+    cluster.policy(retry={"limit": 0})
+    holds(lambda: cluster.is_true("Admitted") and cluster.entry()["state"] == "Ready", 2)
+    cluster.kubectl("delete", "provisioningrequest", request["metadata"]["name"], "-n", cluster.namespace)
+    cluster.kubectl("delete", "capacitypolicy", cluster.namespace)
+    holds(lambda: cluster.is_true("Admitted") and not cluster.requests() and cluster.entry()["state"] == "Ready")
+
+
+def test_revoked_capacity_ends_a_running_job(cluster: Cluster) -> None:
+    cluster.queue()
+    request = cluster.admitted()
+    cluster.answer(request, "CapacityRevoked", reason="BlockEnded", message="the capacity block ended")
+    eventually(lambda: cluster.workload()["spec"]["active"] is False)
+
+
+def test_a_deleted_request_is_made_anew(cluster: Cluster) -> None:
+    cluster.queue()
+    cluster.job()
+    first = cluster.request()
+    cluster.kubectl("delete", "provisioningrequest", first["metadata"]["name"], "-n", cluster.namespace)
+    second = eventually(lambda: next((r for r in cluster.requests() if r["metadata"]["uid"] != first["metadata"]["uid"]), None))
+    cluster.provision(second)
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+def test_parameters_are_checked_and_the_remedy_frees_the_queue(cluster: Cluster) -> None:
+    reference = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace}
+    cluster.queue(parameters=reference)
+    config = _object(KUEUE, "ProvisioningRequestConfig", cluster.namespace)
+
+    def bad(words: str) -> None:
+        eventually(lambda: words in cluster.active().get("message", ""))
+        assert (cluster.active()["status"], cluster.active()["reason"]) == ("False", "BadParametersRef")
+
+    bad(f'ProvisioningRequestConfig "{cluster.namespace}" is not there: create it')
+    cluster.apply({**config, "spec": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}})
+    bad("set it to gang.corral.dev")
+    cluster.apply({**config, "spec": {"provisioningClassName": "gang.corral.dev"}})
+    bad('spec.parameters has no "policy"')
+    cluster.apply({**config, "spec": {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": "nowhere"}}})
+    bad('CapacityPolicy "nowhere" is not there')
+    cluster.job()
+    holds(lambda: not cluster.requests(), 1)
+    cluster.apply({**config, "spec": {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": cluster.namespace}}})
+    eventually(lambda: cluster.active().get("status") == "True")
+    assert cluster.request()["spec"]["parameters"] == {"policy": cluster.namespace}
+
+
+def test_a_policy_taken_away_is_named_and_its_return_goes_on(cluster: Cluster) -> None:
+    cluster.queue()
+    eventually(lambda: cluster.active().get("status") == "True")
+    cluster.kubectl("delete", "capacitypolicy", cluster.namespace)
+    eventually(lambda: cluster.active().get("status") == "False")
+    assert cluster.active()["message"] == f'CapacityPolicy "{cluster.namespace}" is not there or not valid: create or correct it'
+    cluster.job()
+    cluster.policy()
+    cluster.provision(cluster.request())
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+def test_names_of_240_characters(cluster: Cluster) -> None:
+    cluster.queue()
+    name = "w" * 240
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "8"}}}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    spec = {"queueName": "queue", "podSets": [{"name": "main", "count": 2, "template": template}]}
+    cluster.apply(_object(KUEUE, "Workload", name, cluster.namespace, spec=spec))
+    request = cluster.request()
+    assert len(request["metadata"]["name"]) <= 63
+    cluster.provision(request)
+    eventually(lambda: cluster.is_true("Admitted"))
+    holds(lambda: [each["metadata"]["uid"] for each in cluster.requests()] == [request["metadata"]["uid"]], 2)
+
+
+def test_the_policy_is_not_the_users_to_choose(cluster: Cluster) -> None:
+    cluster.queue()
+    cluster.job(**{"provreq.kueue.x-k8s.io/policy": "generous"})
+    eventually(lambda: cluster.workload() and cluster.workload()["spec"]["active"] is False)
+    assert not cluster.requests()
+    assert "provreq.kueue.x-k8s.io/policy" in cluster.events()["AdmissionCheckUpdated"]
+
+
+def test_kueues_own_controller_leaves_our_requests_alone(cluster: Cluster) -> None:
+    """The in-tree controller deletes requests that bear a workload as owner; it runs here, as the CRD was there at its start."""
+    cluster.queue()
+    cluster.job()
+    request = cluster.request()
+    foreign = _object("autoscaling.x-k8s.io/v1", "ProvisioningRequest", "foreign", cluster.namespace)
+    owner = cluster.workload()["metadata"]
+    foreign["metadata"]["ownerReferences"] = [
+        {"apiVersion": KUEUE, "kind": "Workload", "name": owner["name"], "uid": owner["uid"]}
+    ]
+    foreign["spec"] = {"provisioningClassName": "gang.corral.dev", "podSets": request["spec"]["podSets"]}
+    cluster.apply(foreign)
+    cluster.answer(request, "Accepted")  # makes the in-tree controller look
+    eventually(lambda: [each["metadata"]["name"] for each in cluster.requests()] == [request["metadata"]["name"]])
+    holds(lambda: [each["metadata"]["uid"] for each in cluster.requests()] == [request["metadata"]["uid"]])
+
+
+def test_a_restart_goes_on_where_it_was(cluster: Cluster, service: Program) -> None:
+    cluster.queue()
+    cluster.job()
+    request = cluster.request()
+    assert service.stop(9) == -9
+    cluster.provision(request)
+    service.start()
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert [each["metadata"]["uid"] for each in cluster.requests()] == [request["metadata"]["uid"]]
+
+
+def test_a_request_planted_under_our_name_is_replaced(cluster: Cluster, service: Program) -> None:
+    """Who may write requests can foresee the name of the next one; status written by hand must not admit anything."""
+    cluster.queue()
+    cluster.job()
+    request = cluster.request()
+    assert service.stop() == 0
+    cluster.kubectl("delete", "provisioningrequest", request["metadata"]["name"], "-n", cluster.namespace)
+    planted = _object("autoscaling.x-k8s.io/v1", "ProvisioningRequest", request["metadata"]["name"], cluster.namespace)
+    cluster.apply({**planted, "spec": request["spec"]})
+    service.start()
+    again = eventually(lambda: next((r for r in cluster.requests() if "ownerReferences" in r["metadata"]), None))
+    assert again["metadata"]["name"] == request["metadata"]["name"]
+
+
+def test_settings_that_cant_be_used_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("kind: Configuration\nworker: 3\n")
+    program = Program("admission", path, tmp_path / "log", "http://127.0.0.1:1/readyz", {})
+    with pytest.raises(Exception, match="worker"):
+        program.start()
+
+
+def test_kubectl_refuses_parameters_without_a_kind(cluster: Cluster) -> None:
+    """The API server itself refuses half a reference; the check never sees it."""
+    with pytest.raises(ControlPlaneError):
+        cluster.queue(parameters={"apiGroup": "corral.dev", "name": "x"})
