@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from capacity.plan import plan
-
-from capacity import explain, model
+from capacity import model
+from capacity.describe import describe
 from capacity.model import Offering, Outcome, Plan, Preferences, Shape, Shortfall, Snapshot, Undecidable
+from capacity.plan import plan
 from capacity.quantity import dollars, money
 from capacity.snapshot import book
 from corral.manifests import InputError, gangs, load, of_kind
@@ -149,11 +149,11 @@ def preferences(policy: ours.CapacityPolicy) -> Preferences:
 def _text(name: str, outcome: Outcome) -> str:
     match outcome:
         case Plan():
-            return f"{name}: FITS\n{explain.describe(outcome)}\n"
+            return f"FITS {describe(outcome)}\n"
         case Shortfall():
-            return f"{name}: {'IMPOSSIBLE' if outcome.hopeless else 'WAITS'} {outcome.reason}\n{explain.describe(outcome)}\n"
+            return f"{'IMPOSSIBLE' if outcome.hopeless else 'WAITS'} {name}: {describe(outcome)}\n"
         case Undecidable():
-            return f"{name}: UNDECIDABLE\n" + "".join(f"  {reason}\n" for reason in outcome.reasons)
+            return f"UNDECIDABLE {name}:\n" + "".join(f"  {reason}\n" for reason in outcome.reasons)
 
 
 def _json(name: str, outcome: Outcome) -> dict[str, Any]:
