@@ -5,7 +5,7 @@ repeated after a crash or a lost reply buys nothing twice, and the machines of a
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -15,12 +15,17 @@ from kube.ours import BookedInstance, BookedPurchase, Booking, BookingSpec, Book
 from kube.times import stamp
 from provisioner import marks
 from provisioner.clouds.base import CloudError, ErrorKind, Instance, InstanceState, Order
+from provisioner.state import (
+    BOOKED,
+    POOL_LABEL,
+    SOURCE_LABEL,
+    TAG_BOOKING,
+    TAG_INSTALLATION,
+    TAG_POOL,
+    TAG_PURCHASE,
+    TAG_SOURCE,
+)
 from provisioner.steps import View
-
-INSTALLATION_TAG = "corral.dev/installation"
-BOOKING_TAG = "corral.dev/booking"
-PURCHASE_TAG = "corral.dev/purchase"
-POOL_TAG = "corral.dev/pool"
 
 REPEATABLE = frozenset({ErrorKind.UNKNOWN, ErrorKind.THROTTLED})
 """Failures that leave a launch Pending: it is looked up, then repeated with the same token."""
@@ -38,14 +43,15 @@ def token(spec: BookingSpec, purchase: str, number: int) -> str:
 def tags(booking: Booking, purchase: BookedPurchase) -> dict[str, str]:
     """What every machine of a purchase is tagged with: enough to find it again without any memory."""
     return {
-        INSTALLATION_TAG: booking.spec.installation,
-        BOOKING_TAG: booking.metadata.name,
-        PURCHASE_TAG: purchase.name,
-        POOL_TAG: purchase.pool,
+        TAG_INSTALLATION: booking.spec.installation,
+        TAG_BOOKING: booking.metadata.name,
+        TAG_PURCHASE: purchase.name,
+        TAG_POOL: purchase.pool,
+        TAG_SOURCE: purchase.source,
     }
 
 
-def keys(spec: BookingSpec, pods: dict[str, int]) -> tuple[str, ...]:
+def keys(spec: BookingSpec, pods: Mapping[str, int]) -> tuple[str, ...]:
     """The label keys of a node that holds `pods` (pods by pod set)."""
     return tuple(each.label for each in spec.pod_sets if pods.get(each.name, 0) > 0)
 
@@ -53,7 +59,7 @@ def keys(spec: BookingSpec, pods: dict[str, int]) -> tuple[str, ...]:
 def order(booking: Booking, launch: Launch) -> Order:
     """The cloud call of a launch. Nodes register booked: no pod can slip onto them."""
     purchase = next(each for each in booking.spec.purchases if each.name == launch.purchase)
-    labels = {marks.POOL: purchase.pool, marks.SOURCE: purchase.source}
+    labels = {POOL_LABEL: purchase.pool, SOURCE_LABEL: purchase.source}
     return Order(
         token=launch.token,
         shape=purchase.shape,
@@ -62,9 +68,9 @@ def order(booking: Booking, launch: Launch) -> Order:
         count=launch.count,
         reservation=purchase.reservation_id or None,
         domain=purchase.domain,
-        labels=labels | dict.fromkeys(keys(booking.spec, purchase.pods), "true"),
+        labels=labels | marks.labels(booking.metadata.name, keys(booking.spec, purchase.pods)),
         annotations=marks.guards({}),
-        taints=(Taint(marks.TAINT, "NoSchedule"),),
+        taints=(Taint(BOOKED, "NoSchedule"),),
         tags=tags(booking, purchase),
     )
 

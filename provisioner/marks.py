@@ -10,12 +10,11 @@ from typing import Any
 from kube import core
 from kube.meta import ObjectMeta
 from kube.times import stamp
+from provisioner.state import BOOKED, POOL_LABEL, QUARANTINED_LABEL
 
-TAINT = "corral.dev/booked"
 KEY_SUFFIX = ".booking.corral.dev"
-POOL = "corral.dev/pool"
-SOURCE = "corral.dev/source"
-QUARANTINED = "corral.dev/quarantined"
+REQUEST = "corral.dev/request"
+"""One more label, its value the booking's name: Kueue's own provisioning check can select a node by one fixed key only."""
 IDLE_SINCE = "corral.dev/idle-since"
 SCALE_IN = "corral.dev/scale-in"
 GUARDS = "corral.dev/guards"
@@ -33,25 +32,31 @@ def booking_of(key: str) -> str | None:
     return prefix.removesuffix(KEY_SUFFIX) if slash and prefix.endswith(KEY_SUFFIX) else None
 
 
-def bookings_on(labels: Iterable[str]) -> set[str]:
-    """The bookings whose keys are among these labels (of a node, or of a pod's node selector)."""
-    return {name for name in map(booking_of, labels) if name is not None}
+def bookings_on(labels: Mapping[str, str]) -> set[str]:
+    """The bookings that these labels name (of a node, or of a pod's node selector)."""
+    found = {name for name in map(booking_of, labels) if name is not None}
+    return found | ({labels[REQUEST]} if labels.get(REQUEST) else set())
+
+
+def labels(booking: str, keys: Iterable[str]) -> dict[str, str]:
+    """The labels of a node of this booking."""
+    return {REQUEST: booking, **dict.fromkeys(keys, "true")}
 
 
 def tainted(node: core.Node) -> bool:
-    return any(taint.key == TAINT and taint.effect == "NoSchedule" for taint in node.spec.taints)
+    return any(taint.key == BOOKED and taint.effect == "NoSchedule" for taint in node.spec.taints)
 
 
 def launched(node: core.Node) -> bool:
     """Whether Corral bought the machine: such nodes register with their pool's label. Others are adopted."""
-    return POOL in node.metadata.labels
+    return POOL_LABEL in node.metadata.labels
 
 
-def marked(node: core.Node, keys: Iterable[str]) -> bool:
-    """Whether the node bears all that a booking with these label keys sets, and nothing that says it is idle."""
-    labels, annotations = node.metadata.labels, node.metadata.annotations
+def marked(node: core.Node, wanted: Mapping[str, str]) -> bool:
+    """Whether the node bears all that a booking with these labels sets, and nothing that says it is idle."""
+    annotations = node.metadata.annotations
     guarded = all(annotations.get(key) == value for key, value in GUARD_ANNOTATIONS.items())
-    return tainted(node) and guarded and IDLE_SINCE not in annotations and all(labels.get(key) == "true" for key in keys)
+    return tainted(node) and guarded and IDLE_SINCE not in annotations and wanted.items() <= node.metadata.labels.items()
 
 
 def guards(annotations: Mapping[str, str]) -> dict[str, str]:
@@ -61,13 +66,12 @@ def guards(annotations: Mapping[str, str]) -> dict[str, str]:
     return {**GUARD_ANNOTATIONS, GUARDS: ",".join(sorted(mine))}
 
 
-def mark_patch(node: core.Node, keys: Iterable[str]) -> dict[str, Any]:
-    """A merge patch that marks the node for a booking and ends its idleness."""
-    labels = dict.fromkeys(keys, "true")
+def mark_patch(node: core.Node, wanted: Mapping[str, str]) -> dict[str, Any]:
+    """A merge patch that marks the node with a booking's labels and ends its idleness."""
     annotations: dict[str, str | None] = {**guards(node.metadata.annotations)}
     if IDLE_SINCE in node.metadata.annotations:
         annotations[IDLE_SINCE] = None
-    return _patch(node.metadata, labels, annotations, [*_other_taints(node), _TAINT])
+    return _patch(node.metadata, wanted, annotations, [*_other_taints(node), _TAINT])
 
 
 def unmark_patch(node: core.Node, booking: str, now: datetime) -> dict[str, Any]:
@@ -76,20 +80,20 @@ def unmark_patch(node: core.Node, booking: str, now: datetime) -> dict[str, Any]
     A launched node becomes idle from `now` on; a quarantined one keeps its taint.
     """
     names = node.metadata.labels
-    labels: dict[str, str | None] = {key: None for key in names if booking_of(key) == booking}
+    gone: dict[str, str | None] = {key: None for key, value in names.items() if booking in bookings_on({key: value})}
     if bookings_on(names) - {booking}:
-        return _patch(node.metadata, labels, {}, None)
+        return _patch(node.metadata, gone, {}, None)
     annotations = _unguarded(node.metadata.annotations)
-    if QUARANTINED in names:
-        return _patch(node.metadata, labels, annotations, None)
+    if QUARANTINED_LABEL in names:
+        return _patch(node.metadata, gone, annotations, None)
     if launched(node):
         annotations[IDLE_SINCE] = stamp(now)
-    return _patch(node.metadata, labels, annotations, _other_taints(node))
+    return _patch(node.metadata, gone, annotations, _other_taints(node))
 
 
 def quarantine_patch(node: core.Node) -> dict[str, Any]:
     """A merge patch that keeps a bad node out of every plan: label and taint, until an operator or its termination ends it."""
-    return _patch(node.metadata, {QUARANTINED: "true"}, {}, [*_other_taints(node), _TAINT])
+    return _patch(node.metadata, {QUARANTINED_LABEL: "true"}, {}, [*_other_taints(node), _TAINT])
 
 
 def scale_in_patch(node: core.Node, now: datetime | None) -> dict[str, Any]:
@@ -98,11 +102,11 @@ def scale_in_patch(node: core.Node, now: datetime | None) -> dict[str, Any]:
     return {**patch, "spec": {"unschedulable": True if now else None}}
 
 
-_TAINT = {"key": TAINT, "effect": "NoSchedule"}
+_TAINT = {"key": BOOKED, "effect": "NoSchedule"}
 
 
 def _other_taints(node: core.Node) -> list[dict[str, Any]]:
-    return [taint.to_json() for taint in node.spec.taints if taint.key != TAINT]
+    return [taint.to_json() for taint in node.spec.taints if taint.key != BOOKED]
 
 
 def _unguarded(annotations: Mapping[str, str]) -> dict[str, str | None]:

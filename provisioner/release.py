@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kube.ours import BookedInstance, BookingStatus
-from kube.times import instant, stamp
-from provisioner.clouds.base import InstanceState
+from kube.ours import BookedInstance, BookingStatus, Launch
+from kube.times import stamp
+from provisioner.clouds.base import ErrorKind, InstanceState
 from provisioner.steps import View
 
 LEFT = ("Gone", "Transferred")
@@ -61,11 +61,10 @@ def to_unmark(view: View) -> tuple[str, ...]:
 
 def to_terminate(view: View) -> tuple[str, ...]:
     """Machines that are to go and that the cloud does not end yet; never one with consumer pods."""
-    listed = view.seen.instances or {}
-    return tuple(each.id for each in view.status.instances if each.state == "Terminating" and not _under_way(view, each, listed))
+    return tuple(each.id for each in view.status.instances if each.state == "Terminating" and not _spared(view, each))
 
 
-def _under_way(view: View, each: BookedInstance, listed: object) -> bool:
+def _spared(view: View, each: BookedInstance) -> bool:
     found = (view.seen.instances or {}).get(each.id)
     node = view.node_of(each)
     ending = found is not None and found.state in (InstanceState.STOPPING, InstanceState.TERMINATED)
@@ -73,16 +72,18 @@ def _under_way(view: View, each: BookedInstance, listed: object) -> bool:
 
 
 def given_up(view: View) -> BookingStatus:
-    """The status in which pending calls that can't have an effect any more are settled: what they brought, if anything, is known."""
-    begun = max((instant(text) for text in (view.status.phase_since,) if text), default=view.now)
-    launches = []
-    for launch in view.status.launches:
-        since = max(begun, instant(launch.at))
-        if launch.state == "Pending" and (view.now - since).total_seconds() >= view.terms.lost_call:
-            launch = replace(launch, state="Failed", reason="Unknown", message="no answer, and no machine of it was seen")
-        launches.append(launch)
-    status = replace(view.status, launches=tuple(launches))
-    return view.status if status.launches == view.status.launches else status
+    """The status in which pending calls that can't have an effect any more are settled: the machines they brought are known."""
+    launches = tuple(_given_up(view, each) for each in view.status.launches)
+    return view.status if launches == view.status.launches else replace(view.status, launches=launches)
+
+
+def _given_up(view: View, launch: Launch) -> Launch:
+    """The call may have been repeated up to the moment the phase began."""
+    since = (launch.at, view.status.phase_since, view.status.first_pod_at)
+    waited = min(view.age(each) for each in since if each)
+    if launch.state != "Pending" or waited < view.terms.lost_call:
+        return launch
+    return replace(launch, state="Failed", reason=ErrorKind.UNKNOWN.value, message="no answer, and not all of its machines came")
 
 
 def undone(view: View) -> bool:

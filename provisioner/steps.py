@@ -95,10 +95,10 @@ class Observed:
 class Terms:
     """Lengths of time, in seconds.
 
-    `settle`: from taint to second look, for bindings that were under way. `short_grace`: how long a node may lack devices when all
-    else is up. `absent`: how long lists must lack a running machine before it counts as gone, `absent_ending` one that was told to
-    end. `lost_call`: how long a call without an answer may still have an effect. `retention`: how long an ended booking is kept to
-    be read.
+    `settle`: from taint to second look, for bindings that were under way. `short_grace`: how long a node may lack devices when
+    all else is up. `absent`: how long lists must lack a running machine before it counts as gone, `absent_ending` one that was
+    told to end. `lost_call`: how long a call without an answer may still have an effect. `retention`: how long an ended booking
+    is kept to be read.
     """
 
     settle: int = 2

@@ -1,7 +1,7 @@
 """Is a machine what was promised? One verdict for a node, and what all that is seen makes of the booking's list of machines.
 
-A node counts when it is Ready in the planned place, runs the pool's required DaemonSets, and has all devices of its shape and room
-for the planned pods. Ready alone says little: devices appear minutes later (kubernetes/kubernetes#54959).
+A node counts when it is Ready in the planned place, runs the pool's required DaemonSets, and has all devices of its shape and
+room for the planned pods. Ready alone says little: devices appear minutes later (kubernetes/kubernetes#54959).
 """
 
 from collections.abc import Mapping
@@ -15,17 +15,19 @@ from kube.ours import BookedInstance, BookingStatus, Launch
 from kube.times import length, stamp
 from provisioner.clouds.base import Instance, InstanceState
 from provisioner.launches import new_instance
+from provisioner.state import TAG_PURCHASE
 from provisioner.steps import ENDED, LIVE, SeenNode, Verdict, View
 
+RUNNING = (InstanceState.PENDING, InstanceState.RUNNING)
 READINESS = 1200
 """Seconds for joining where the pool is not known (its default)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the plan promised of a node. `devices` are amounts of extended resources; `room` the sum that the planned pods ask for.
+    """What the plan promised of a node. `devices` are amounts of extended resources, None while the shape is not known.
 
-    None for `devices` when the shape is not known (yet).
+    `room` is the sum that the planned pods ask for.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +38,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a node is. `taken` sums the pods that don't belong to the booking. `daemon_sets`: namespace/name of those ready there."""
+    """What a node is. `taken` sums the pods that don't belong to the booking. `daemon_sets`: namespace/name, ready there."""
 
     ready: bool
     labels: Mapping[str, str]
@@ -116,7 +118,7 @@ def recorded(view: View) -> BookingStatus:
 
 def _counts(view: View, found: Instance) -> bool:
     """A machine nobody remembers matters while it runs; an ended one only if it answers a pending call."""
-    return found.state in (InstanceState.PENDING, InstanceState.RUNNING) or any(
+    return found.state in RUNNING or any(
         launch.token == found.token and launch.state == "Pending" for launch in view.status.launches
     )
 
@@ -124,11 +126,15 @@ def _counts(view: View, found: Instance) -> bool:
 def _stray(view: View, found: Instance) -> BookedInstance:
     """A machine of ours that the status lacks: the answer to its call was lost, or it came after the booking had given up."""
     launch = next((each for each in view.status.launches if each.token == found.token), None)
-    fresh = new_instance(found, launch.purchase if launch else found.tags.get("corral.dev/purchase", ""), launch, view.now)
-    wanted = view.status.phase in ("Launching", "Joining", "Provisioned") and launch is not None
-    if wanted or fresh.state == "Gone":
+    fresh = new_instance(found, launch.purchase if launch else found.tags.get(TAG_PURCHASE, ""), launch, view.now)
+    if fresh.state == "Gone" or (launch and _fresh_state(view) == "Launched"):
         return fresh
     return replace(fresh, state="Terminating", message="came too late")
+
+
+def _fresh_state(view: View) -> str:
+    """What a machine that turns up becomes: wanted until the booking ends."""
+    return "Launched" if view.status.phase in ("Launching", "Joining", "Provisioned") else "Terminating"
 
 
 def _looked_up(launch: Launch, instances: tuple[BookedInstance, ...]) -> Launch:
@@ -137,10 +143,12 @@ def _looked_up(launch: Launch, instances: tuple[BookedInstance, ...]) -> Launch:
 
 
 def _seen_again(view: View, each: BookedInstance, found: Instance | None) -> BookedInstance:
-    if each.state in ("Gone", "Transferred"):
+    if each.state == "Transferred" or (each.state == "Gone" and (found is None or found.state not in RUNNING)):
         return each
     if found is None:
         return _not_listed(view, each)
+    if each.state == "Gone":
+        return replace(_moved(view, each, _fresh_state(view), "listed again"), launched_at=stamp(view.now), missing_since="")
     each = replace(each, missing_since="") if each.missing_since else each
     if found.state is InstanceState.TERMINATED:
         return _moved(view, each, "Gone", each.message or "the cloud ended it")
@@ -153,8 +161,10 @@ def _not_listed(view: View, each: BookedInstance) -> BookedInstance:
     """Gone only if it stays away from the lists for a while and no node stands behind it: one odd answer concludes nothing."""
     if not each.missing_since:
         return replace(each, missing_since=stamp(view.now))
-    allowed = view.terms.absent_ending if each.state == "Terminating" else view.terms.absent
-    if view.age(each.missing_since) < allowed or (each.state != "Terminating" and view.node_of(each)):
+    ending = each.state == "Terminating"
+    allowed = view.terms.absent_ending if ending else view.terms.absent
+    missing = min(view.age(each.missing_since), view.age(each.since)) if ending else view.age(each.missing_since)
+    if missing < allowed or (not ending and view.node_of(each)):
         return each
     return _moved(view, each, "Gone", each.message or f"not in the cloud's lists for {length(allowed)}")
 

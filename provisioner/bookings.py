@@ -1,0 +1,225 @@
+"""The reconciler of bookings: read one, look at the world, take the one step that the lifecycle names, write it down.
+
+A booking is read from the API server each time: its status is the only memory, and a step that rests on an older one could buy
+or end what was settled already. Each write carries the resourceVersion that the step rests on.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from kube import core, ours
+from kube.autoscaling import ProvisioningRequest
+from kube.kueue import Workload
+from kube.meta import decode
+from kube.resources import BOOKINGS, NODES, PODS
+from provisioner import launches, marks, tellings
+from provisioner.clouds.base import CloudError, ErrorKind
+from provisioner.lifecycle import next_step
+from provisioner.observing import Observer
+from provisioner.settings import ProvisionerSettings
+from provisioner.state import BOOKINGS_BY_REQUEST, FINALIZER, MANAGER, State
+from provisioner.steps import Buy, Drop, Mark, Quarantine, Step, Terminate, Terms, Unmark, Wait, Write
+from runtime.client import Client, Resource
+from runtime.controller import DONE, Controller, Result
+from runtime.errors import Conflict, NotFound
+from runtime.events import Recorder
+from runtime.logging import get_logger
+
+AGAIN = Result(requeue_after=0.0)
+BOOKINGS_BY_WORKLOAD = "workload"
+WORKERS = 8
+TIMEOUT = 150.0
+"""Seconds for one step: longer than a cloud's launch may take."""
+_BOOKING, _NODE, _POD = Resource(*BOOKINGS), Resource(*NODES), Resource(*PODS)
+_AT_ONCE = 16
+_log = get_logger("bookings")
+
+
+class BookingReconciler:
+    """Keys are names of bookings."""
+
+    def __init__(self, state: State, client: Client, recorder: Recorder, now: Callable[[], datetime]) -> None:
+        self._state, self._client, self._recorder, self._now = state, client, recorder, now
+        self.observer = Observer(state, client)
+        self._terms = terms(state.settings)
+
+    async def reconcile(self, name: str) -> Result:
+        """One step. Raises ApiError and TransportError: the next try begins with a fresh look."""
+        try:
+            booking = decode(await self._client.get(_BOOKING, name), ours.Booking)
+        except NotFound:
+            self.observer.forget(name)
+            return DONE
+        decision = next_step(booking, await self.observer.observe(booking), self._now(), self._terms)
+        if not isinstance(decision.step, Wait):
+            _log.info("step", booking=name, phase=booking.status.phase, rule=decision.rule)
+        try:
+            return await self._take(booking, decision.rule, decision.step)
+        except Conflict:
+            return AGAIN
+
+    async def _take(self, booking: ours.Booking, rule: str, step: Step) -> Result:
+        match step:
+            case Wait(seconds):
+                return Result(requeue_after=seconds)
+            case Write(status):
+                await self._write(booking, status)
+            case Mark(names):
+                await self._on_nodes(names, lambda node: marks.mark_patch(node, _labels_for(booking, node)))
+            case Unmark(names):
+                await self._on_nodes(names, lambda node: marks.unmark_patch(node, booking.metadata.name, self._now()))
+            case Quarantine(names):
+                await self._on_nodes(names, marks.quarantine_patch)
+            case Buy(token):
+                return await self._buy(booking, token, rule)
+            case Terminate(ids):
+                return await self._terminate(booking, ids, rule)
+            case Drop():
+                await self._drop(booking)
+                return DONE
+        crash_point(rule)
+        return AGAIN
+
+    async def _write(self, booking: ours.Booking, status: ours.BookingStatus) -> None:
+        """A PUT of the status subresource: the server takes nothing else from the body."""
+        meta = {"name": booking.metadata.name, "resourceVersion": booking.metadata.resource_version}
+        await self._client.replace(_BOOKING, {"metadata": meta, "status": status.to_json()}, subresource="status")
+        tellings.export(booking, status, self._now())
+        for event in tellings.events(booking, status):
+            await self._recorder.event(tellings.regarding(booking), event.type, event.reason, event.message)
+
+    async def _on_nodes(self, names: Iterable[str], patch: Callable[[core.Node], Mapping[str, Any]]) -> None:
+        """Patches nodes as they are now, some at a time. A node that went away needs nothing; one that changed is tried again."""
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(name: str) -> None:
+            async with gate:
+                try:
+                    node = decode(await self._client.get(_NODE, name), core.Node)
+                    await self._client.patch(_NODE, name, patch(node), manager=MANAGER)
+                except (NotFound, Conflict) as error:
+                    _log.info("node not patched", node=name, error=str(error))
+
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(one(name))
+
+    async def _buy(self, booking: ours.Booking, token: str, rule: str) -> Result:
+        launch = next(each for each in booking.status.launches if each.token == token)
+        bought = next(each for each in booking.spec.purchases if each.name == launch.purchase)
+        key = (bought.pool, bought.source, bought.shape, bought.zone, bought.reservation_id or None)
+        cloud = self._state.clouds[bought.pool]
+        try:
+            found = await cloud.launch(launches.order(booking, launch))
+            status = launches.answered(booking.status, launch, found, self._now())
+        except CloudError as error:
+            _log.warning(
+                "launch failed", booking=booking.metadata.name, purchase=bought.name, kind=error.kind, error=error.message
+            )
+            if error.kind in launches.REPEATABLE:
+                return Result(requeue_after=float(self._terms.poll))
+            status = launches.refused(booking.status, launch, error, self._now())
+        finally:
+            self.observer.forget(booking.metadata.name)
+        crash_point(rule)
+        outcome = next(each for each in status.launches if each.token == token)
+        if outcome.state == "Failed":
+            self._state.backoffs.record(*key, ErrorKind(outcome.reason), outcome.message, self._now())
+        else:
+            self._state.backoffs.clear(*key)
+        await self._write(booking, status)
+        return AGAIN
+
+    async def _terminate(self, booking: ours.Booking, ids: tuple[str, ...], rule: str) -> Result:
+        """After a last live look for consumer pods: stores may lag, and a running job is sacred."""
+        free = [each for each in booking.status.instances if each.id in ids and not await self._in_use(booking, each.node)]
+        by_pool: dict[str, list[str]] = {}
+        for each in free:
+            bought = next((one for one in booking.spec.purchases if one.name == each.purchase), booking.spec.purchases[0])
+            by_pool.setdefault(bought.pool, []).append(each.id)
+        for pool, wanted in sorted(by_pool.items()):
+            await self._end(pool, wanted)
+        self.observer.forget(booking.metadata.name)
+        crash_point(rule)
+        return Result(requeue_after=float(self._terms.poll) if len(free) < len(ids) else 1.0)
+
+    async def _in_use(self, booking: ours.Booking, node: str) -> bool:
+        if not node:
+            return False
+        found = await self._client.list(_POD, field_selector=f"spec.nodeName={node}")
+        pods = (decode(each, core.Pod) for each in found)
+        return any(booking.metadata.name in marks.bookings_on(pod.spec.node_selector) for pod in pods if not pod.terminal)
+
+    async def _end(self, pool: str, ids: list[str]) -> None:
+        try:
+            await self._state.clouds[pool].terminate(ids)
+        except CloudError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                _log.warning("termination failed; it is tried again", pool=pool, ids=ids, kind=error.kind, error=error.message)
+
+    async def _drop(self, booking: ours.Booking) -> None:
+        """The object goes first, held by the finalizer, then the finalizer: a crash between leaves it to the next turn."""
+        name, uid = booking.metadata.name, booking.metadata.uid
+        if booking.metadata.deletion_timestamp is None:
+            await self._client.delete(_BOOKING, name, uid=uid)
+        rest = [each for each in booking.metadata.finalizers if each != FINALIZER]
+        with contextlib.suppress(NotFound):
+            await self._client.patch(_BOOKING, name, {"metadata": {"uid": uid, "finalizers": rest}}, manager=MANAGER)
+        self.observer.forget(name)
+
+
+def terms(settings: ProvisionerSettings) -> Terms:
+    return Terms(settle=round(settings.settle_seconds), retention=round(settings.retention_seconds))
+
+
+def crash_point(rule: str) -> None:
+    """Fault injection for end-to-end tests: with CORRAL_CRASH_AT=<rule> in the environment the process dies here, after the
+    step's action and before anything is written about it. Inert unless that is set."""
+    if os.environ.get("CORRAL_CRASH_AT") == rule:
+        os._exit(137)
+
+
+def _labels_for(booking: ours.Booking, node: core.Node) -> dict[str, str]:
+    """The labels for a node that the booking took, or that one of its machines became."""
+    spec = booking.spec
+    pods = next((each.pods for each in spec.nodes if each.name == node.metadata.name), None)
+    if pods is None:
+        machine = next(each for each in booking.status.instances if each.provider_id == node.spec.provider_id)
+        pods = next(each.pods for each in spec.purchases if each.name == machine.purchase)
+    return marks.labels(booking.metadata.name, launches.keys(spec, pods))
+
+
+# --- what wakes it ---------------------------------------------------------------------------------------------------------
+
+
+def controller(reconciler: BookingReconciler, state: State) -> Controller[str]:
+    """The controller, woken by changes of bookings and of all that they rest on. Make it once, before the stores are filled."""
+    state.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
+    new: Controller[str] = Controller("bookings", reconciler.reconcile, workers=WORKERS, timeout=TIMEOUT)
+
+    def named(found: Iterable[ours.Booking]) -> list[str]:
+        return [each.metadata.name for each in found]
+
+    def of_request(request: ProvisioningRequest) -> list[str]:
+        return named(state.bookings.by(BOOKINGS_BY_REQUEST, request.metadata.uid))
+
+    def of_workload(workload: Workload) -> list[str]:
+        return named(state.bookings.by(BOOKINGS_BY_WORKLOAD, workload.metadata.uid))
+
+    def of_node(node: core.Node) -> Iterable[str]:
+        return marks.bookings_on(node.metadata.labels)
+
+    def of_pod(pod: core.Pod) -> Iterable[str]:
+        node = state.nodes.get(("", pod.spec.node_name)) if pod.spec.node_name else None
+        return marks.bookings_on(pod.spec.node_selector) | (marks.bookings_on(node.metadata.labels) if node else set())
+
+    new.watch(state.bookings, lambda booking: [booking.metadata.name])
+    new.watch(state.requests, of_request)
+    new.watch(state.workloads, of_workload)
+    new.watch(state.nodes, of_node)
+    new.watch(state.pods, of_pod)
+    return new

@@ -1,0 +1,262 @@
+"""Puts together what one booking's next step rests on: stores, clouds, and a live look where absence counts."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from capacity.model import ZONE, Resources
+from capacity.quantity import amount
+from kube import core, nodes, ours
+from kube.kueue import Workload
+from kube.meta import ObjectKey
+from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS, Kind
+from kube.times import instant, seconds
+from provisioner import launches, marks, owners, verify
+from provisioner.clouds.base import Cloud, CloudError, Instance
+from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
+from provisioner.steps import Observed, Owner, SeenNode, Verdict
+from runtime.client import Client, Resource
+from runtime.errors import ApiError, NotFound, TransportError
+
+PODS_BY_BOOKING = "booking"
+NODES_BY_PROVIDER = "provider"
+FRESH, RELAXED = 2.0, 30.0
+"""Seconds that a cloud's list is good for: while machines come and go, and while a booking just stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    at: float
+    instances: Mapping[str, Instance]
+
+
+class Observer:
+    """Looks at the world for bookings. Lists of clouds are kept for a moment; `forget` after each call that changes something."""
+
+    def __init__(self, state: State, client: Client) -> None:
+        self._state, self._client = state, client
+        self._lists: dict[str, _List] = {}
+        state.pods.add_index(PODS_BY_BOOKING, lambda pod: marks.bookings_on(pod.spec.node_selector))
+        state.nodes.add_index(NODES_BY_PROVIDER, lambda node: [node.spec.provider_id] if node.spec.provider_id else [])
+
+    async def observe(self, booking: ours.Booking) -> Observed:
+        request = await self._request_there(booking)
+        owner, words = await self._owner(booking, request)
+        instances = await self._instances(booking)
+        seen = self._nodes(booking, instances or {})
+        return Observed(
+            owner=owner,
+            words=words,
+            request=request,
+            bare=booking.spec.workload is None,
+            instances=instances,
+            nodes=seen,
+            gone=frozenset(
+                [each.name for each in booking.spec.nodes if each.name not in seen and await self._node_gone(each.name)]
+            ),
+            consumers=Counter(pod.spec.node_name for pod in self.consumers(booking.metadata.name)),
+            readiness={each.metadata.name: seconds(each.spec.readiness.timeout) for each in self._pools(booking)},
+            keep=frozenset(each.name for each in booking.spec.purchases if stays_idle(self._state, each.pool, each.source)),
+            on_node_loss=self._on_node_loss(booking),
+        )
+
+    def forget(self, booking: str) -> None:
+        self._lists.pop(booking, None)
+
+    def consumers(self, booking: str) -> list[core.Pod]:
+        """Live pods that select the booking's nodes, those without a node yet included."""
+        return [pod for pod in self._state.pods.by(PODS_BY_BOOKING, booking) if not pod.terminal]
+
+    def _pools(self, booking: ours.Booking) -> list[ours.CapacityPool]:
+        names = {each.pool for each in booking.spec.purchases}
+        return [pool for name in sorted(names) if (pool := self._state.pool(name))]
+
+    def _on_node_loss(self, booking: ours.Booking) -> str:
+        policy = self._state.policies.get(("", booking.spec.policy))
+        return policy.spec.on_node_loss if policy else "Replace"
+
+    # --- request and owner
+
+    async def _request_there(self, booking: ours.Booking) -> bool | None:
+        wanted = booking.spec.request
+        found = self._state.requests.get((wanted.namespace, wanted.name))
+        if found is not None and found.metadata.uid == wanted.uid:
+            return True
+        return await still_there(self._client, PROVISIONING_REQUESTS, wanted)
+
+    async def _owner(self, booking: ours.Booking, request: bool | None) -> tuple[Owner, str]:
+        wanted = booking.spec.workload
+        if wanted is None:
+            return owners.of_bare(request)
+        found = self._workload(wanted)
+        if found is not None:
+            return owners.of_workload(found, request, instant(booking.metadata.creation_timestamp or ""))
+        there = await still_there(self._client, WORKLOADS, wanted)
+        words = f"workload {wanted.namespace}/{wanted.name}"
+        return (Owner.DONE, f"{words} was deleted") if there is False else (Owner.UNKNOWN, f"{words} could not be looked up")
+
+    def _workload(self, wanted: ObjectKey) -> Workload | None:
+        found = self._state.workloads.get((wanted.namespace, wanted.name))
+        return found if found is not None and found.metadata.uid == wanted.uid else None
+
+    async def _node_gone(self, name: str) -> bool:
+        return await still_there(self._client, NODES, ObjectKey(name=name)) is False
+
+    # --- machines
+
+    async def _instances(self, booking: ours.Booking) -> Mapping[str, Instance] | None:
+        """All machines with the booking's tags, None when a cloud gave no answer. Nothing is asked before the first launch."""
+        if not booking.status.launches:
+            return {}
+        now = asyncio.get_running_loop().time()
+        known = self._lists.get(booking.metadata.name)
+        if known and now - known.at < (FRESH if _moving(booking) else RELAXED):
+            return known.instances
+        clouds = [self._state.clouds.get(name) for name in sorted({each.pool for each in booking.spec.purchases})]
+        tags = {TAG_INSTALLATION: booking.spec.installation, TAG_BOOKING: booking.metadata.name}
+        found: dict[str, Instance] = {}
+        for cloud in clouds:
+            listed = await _listed(cloud, tags)
+            if listed is None:
+                return None
+            found |= {each.id: each for each in listed}
+        self._lists[booking.metadata.name] = _List(now, found)
+        return found
+
+    # --- nodes
+
+    def _nodes(self, booking: ours.Booking, instances: Mapping[str, Instance]) -> dict[str, SeenNode]:
+        seen: dict[str, SeenNode] = {}
+        for planned in booking.spec.nodes:
+            node = self._state.nodes.get(("", planned.name))
+            if node is not None:
+                expected = verify.Expected(devices={}, room=_room(booking.spec, planned.pods))
+                seen[node.metadata.name] = self._seen(booking, node, planned.pods, self._with_daemons(expected, planned.pool))
+        for provider_id, purchase in _machines(booking, instances):
+            for node in self._state.nodes.by(NODES_BY_PROVIDER, provider_id):
+                expected = self._with_daemons(self._expected(booking.spec, purchase), purchase.pool)
+                seen[node.metadata.name] = self._seen(booking, node, purchase.pods, expected)
+        return seen
+
+    def _expected(self, spec: ours.BookingSpec, purchase: ours.BookedPurchase) -> verify.Expected:
+        labels = {ZONE: purchase.zone, **purchase.domain}
+        return verify.Expected(labels=labels, devices=self._devices(purchase), room=_room(spec, purchase.pods))
+
+    def _devices(self, purchase: ours.BookedPurchase) -> Resources | None:
+        """The extended resources of the shape, as the pool's status keeps them over restarts."""
+        pool = self._state.pool(purchase.pool)
+        for shape in pool.status.shapes if pool else ():
+            if shape.name == purchase.shape:
+                return {name: amount(name, text) for name, text in shape.allocatable.items() if "/" in name}
+        return None
+
+    def _with_daemons(self, expected: verify.Expected, pool: str) -> verify.Expected:
+        found = self._state.pool(pool)
+        required = found.spec.readiness.required_daemon_sets if found else ()
+        return verify.Expected(expected.labels, expected.devices, required, expected.room)
+
+    def _seen(self, booking: ours.Booking, node: core.Node, pods: Mapping[str, int], expected: verify.Expected) -> SeenNode:
+        name = booking.metadata.name
+        facts = self._facts(name, node)
+        found, words = verify.verdict(expected, facts)
+        on_it = marks.bookings_on(node.metadata.labels)
+        return SeenNode(
+            name=node.metadata.name,
+            provider_id=node.spec.provider_id,
+            touched=name in on_it,
+            marked=marks.marked(node, marks.labels(name, launches.keys(booking.spec, pods))),
+            quarantined=QUARANTINED_LABEL in node.metadata.labels,
+            others=tuple(sorted(on_it - {name})),
+            holds=verify.holds(expected.room, facts),
+            busy=any(is_stranger(pod, name) for pod in self._state.pods_on(node.metadata.name)),
+            launched=marks.launched(node),
+            verdict=found,
+            words=words or ("" if found is Verdict.SOUND else "not as planned"),
+        )
+
+    def _facts(self, booking: str, node: core.Node) -> verify.Facts:
+        pods = self._state.pods_on(node.metadata.name)
+        return verify.Facts(
+            ready=node.ready,
+            labels=node.metadata.labels,
+            allocatable=nodes.amounts(node.status.allocatable),
+            taken=nodes.requested(pod for pod in pods if booking not in marks.bookings_on(pod.spec.node_selector)),
+            daemon_sets=frozenset(_ready_daemons(pods)),
+            unschedulable=node.spec.unschedulable,
+        )
+
+
+def is_stranger(pod: core.Pod, booking: str = "") -> bool:
+    """A live pod that is neither a DaemonSet's, nor static, nor the booking's own."""
+    kinds = {owner.kind for owner in pod.metadata.owner_references}
+    return not pod.terminal and not kinds & {"DaemonSet", "Node"} and booking not in marks.bookings_on(pod.spec.node_selector)
+
+
+def stays_idle(state: State, pool: str, source: str) -> bool:
+    """Whether a machine of this source stays as an idle node when its booking is released."""
+    terms = scale_in_terms(state, pool, source)
+    return terms.policy == "Never" or seconds(terms.after) > 0
+
+
+def scale_in_terms(state: State, pool: str, source: str) -> ours.ScaleIn:
+    """The source's terms; the default ones where it is no longer there."""
+    found = state.pool(pool)
+    return (
+        next((each.scale_in for each in found.spec.sources if each.name == source), ours.ScaleIn()) if found else ours.ScaleIn()
+    )
+
+
+async def still_there(client: Client, kind: Kind, wanted: ObjectKey) -> bool | None:
+    """A live look: whether this incarnation exists, None when there is no certain answer.
+
+    A 404 counts only if it names the object: a server that doesn't serve the kind at all answers 404 too.
+    """
+    try:
+        found = await client.get(Resource(*kind), wanted.name, wanted.namespace)
+    except NotFound as error:
+        return False if f'"{wanted.name}"' in error.message else None
+    except (ApiError, TransportError):
+        return None
+    return not wanted.uid or found["metadata"].get("uid") == wanted.uid
+
+
+async def _listed(cloud: Cloud | None, tags: Mapping[str, str]) -> tuple[Instance, ...] | None:
+    try:
+        return await cloud.instances(tags) if cloud else None
+    except CloudError:
+        return None
+
+
+def _moving(booking: ours.Booking) -> bool:
+    """Whether machines are expected to come or go."""
+    standing = all(each.state in ("Ready", "Gone", "Transferred") for each in booking.status.instances)
+    pending = any(each.state == "Pending" for each in booking.status.launches)
+    return pending or not (booking.status.phase == "Provisioned" and standing)
+
+
+def _machines(booking: ours.Booking, instances: Mapping[str, Instance]) -> Iterable[tuple[str, ours.BookedPurchase]]:
+    """The providerID and purchase of each machine of the booking that may have a node."""
+    purchases = {each.name: each for each in booking.spec.purchases}
+    by_token = {each.token: each.purchase for each in booking.status.launches}
+    found = {each.provider_id: each.purchase for each in booking.status.instances if each.state not in ("Gone", "Transferred")}
+    left = {each.provider_id for each in booking.status.instances} - set(found)
+    for each in instances.values():
+        if each.provider_id not in left:
+            found.setdefault(each.provider_id, by_token.get(each.token, ""))
+    return [(provider_id, purchases[name]) for provider_id, name in found.items() if provider_id and name in purchases]
+
+
+def _room(spec: ours.BookingSpec, pods: Mapping[str, int]) -> Resources:
+    """What the pods planned on one node ask for together."""
+    total: Counter[str] = Counter()
+    for each in spec.pod_sets:
+        for name, number in each.requests.items():
+            total[name] += number * pods.get(each.name, 0)
+    return {name: number for name, number in total.items() if number}
+
+
+def _ready_daemons(pods: Iterable[core.Pod]) -> Iterable[str]:
+    for pod in pods:
+        if any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions):
+            yield from (f"{pod.metadata.namespace}/{o.name}" for o in pod.metadata.owner_references if o.kind == "DaemonSet")

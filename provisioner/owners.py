@@ -1,0 +1,34 @@
+"""Is whoever wanted a booking still there? Pure; only a certain answer is DONE.
+
+A workload that lost its quota and got it again stands for a new attempt with a new request: its old booking has no owner.
+"""
+
+from datetime import datetime
+
+from kube.kueue import Workload
+from kube.times import instant
+from provisioner.steps import Owner
+
+
+def of_workload(workload: Workload, request: bool | None, booked: datetime) -> tuple[Owner, str]:
+    """The state of the Workload (the very one, by UID) behind a booking made at `booked`, and words for it.
+
+    `request`: whether the booking's ProvisioningRequest is there, None when not known.
+    """
+    named = f"workload {workload.metadata.namespace}/{workload.metadata.name}"
+    if workload.finished:
+        return Owner.DONE, f"{named} finished"
+    quota = workload.condition("QuotaReserved")
+    if quota is None or quota.status != "True":
+        evicted = workload.condition("Evicted")
+        return Owner.DONE, f"{named} has no quota any more{f' ({evicted.reason})' if evicted else ''}"
+    if request is False and quota.last_transition_time and instant(quota.last_transition_time) > booked:
+        return Owner.DONE, f"{named} was evicted and has quota for a new attempt"
+    return (Owner.ADMITTED if workload.admitted else Owner.WAITING), named
+
+
+def of_bare(request: bool | None) -> tuple[Owner, str]:
+    """A request that no workload stands behind is its own owner."""
+    if request is None:
+        return Owner.UNKNOWN, "its ProvisioningRequest could not be looked up"
+    return (Owner.WAITING, "") if request else (Owner.DONE, "its ProvisioningRequest was deleted")
