@@ -3,6 +3,7 @@
 What is accepted is a snapshot: later edits of parameters, templates or policy don't touch a request that is under way.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -31,10 +32,14 @@ _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`priority` is the Workload's at acceptance; `check` the admission check it waits for, "" for a bare request."""
+    """`priority` is the Workload's at acceptance; `check` the admission check it waits for, "" for a bare request.
+
+    `digest` is equal for requests that ask for the same on the same terms: one plan answers them all.
+    """
 
     gang: Gang
     terms: Terms
+    digest: str
     workload: ObjectKey | None = None
     check: str = ""
     priority: int = 0
@@ -86,7 +91,8 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
     except (ParameterError, PodSpecError) as error:
         return Refused("InvalidArgument", str(error))
     gang = Gang(_title(request), tuple(_placed(pod, agreed) for pod in pods), agreed.run_duration)
-    return _authorised(request, templates, Accepted(gang, agreed), desk, now)
+    digest = hashlib.sha256(repr((gang.pod_sets, agreed)).encode()).hexdigest()
+    return _authorised(request, templates, Accepted(gang, agreed, digest), desk, now)
 
 
 def _title(request: ProvisioningRequest) -> str:

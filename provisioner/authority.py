@@ -14,9 +14,8 @@ from kube.autoscaling import ProvisioningRequest
 from kube.meta import OwnerReference
 from kube.podspec import pod_set, template
 from kube.requests import PodSpecError
-from provisioner.state import CONTROLLER
+from provisioner.state import CONTROLLER, WORKLOAD_UID
 
-WORKLOAD_UID = "corral.dev/workload-uid"
 WORKLOAD = "corral.dev/workload"
 CHECK = "corral.dev/admission-check"
 

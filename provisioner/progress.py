@@ -22,7 +22,7 @@ SLOWEST = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """What must outlive the Booking objects: it is kept in the request's class details. `error` is the last one's failure in words."""
+    """What must outlive the Booking objects: the request's class details keep it. `error`: why the last one failed, in words."""
 
     made: int = 0
     first_at: datetime | None = None
@@ -96,7 +96,7 @@ def failure(booking: ours.Booking) -> str:
 def standing(
     terms: Terms, accepted_at: datetime, provisioned: bool, tries: Attempts, newest: ours.Booking | None, now: datetime
 ) -> Standing:
-    """`provisioned`: the request says Provisioned=True already. `newest` is its booking of the highest attempt, if that is there."""
+    """`provisioned`: the request says Provisioned=True already. `newest`: its booking of the highest attempt, if it is there."""
     if newest is not None and newest.status.phase in UNDER_WAY and not provisioned:
         return Waiting(Reason.CAPACITY_PROVISIONING.value, _under_way(newest, now))
     if newest is not None and newest.status.provisioned_at:
@@ -120,11 +120,9 @@ def _held(booking: ours.Booking) -> Standing:
 def _planning(terms: Terms, accepted_at: datetime, tries: Attempts, newest: ours.Booking | None, now: datetime) -> Standing:
     deadline = deadline_of(terms, accepted_at, tries)
     if tries.made and now >= deadline:
-        return Failed(
-            Reason.GANG_INCOMPLETE.value,
-            f"gave up after {tries.made} attempt{'s' if tries.made > 1 else ''} in {length(terms.provision)}; the last one failed: "
-            f"{tries.error or 'its booking was removed'}",
-        )
+        many = f"{tries.made} attempts" if tries.made > 1 else "one attempt"
+        why = tries.error or "its booking was removed"
+        return Failed(Reason.GANG_INCOMPLETE.value, f"gave up after {many} in {length(terms.provision)}: {why}")
     again = _next_try(tries, newest)
     if again is not None and now < again:
         message = f"attempt {tries.made} failed: {tries.error}; the next one begins at {again.strftime('%H:%M:%SZ')}"
@@ -143,7 +141,8 @@ def _next_try(tries: Attempts, failed: ours.Booking | None) -> datetime | None:
     """The second attempt comes at once, later ones after 5, 10, 20 … 60 s: a fault that backs off no offering must not spin."""
     if failed is None or tries.made < 2 or not failed.status.phase_since:
         return None
-    return instant(failed.status.phase_since) + min(SLOWEST, PACE * 2 ** min(tries.made - 2, 6))
+    wait: timedelta = PACE * 2 ** min(tries.made - 2, 6)
+    return instant(failed.status.phase_since) + min(SLOWEST, wait)
 
 
 def _under_way(booking: ours.Booking, now: datetime) -> str:

@@ -53,6 +53,12 @@ class Room:
         budgets = tuple(replace(budget, left=budget.left - taken(budget, plan)) for budget in self.budgets)
         return Room(book(self.snapshot, plan, booking), budgets)
 
+    def only(self, pools: frozenset[str]) -> "Room":
+        """The room of these pools alone."""
+        nodes = tuple(node for node in self.snapshot.nodes if node.pool in pools)
+        offerings = tuple(offering for offering in self.snapshot.offerings if offering.pool in pools)
+        return Room(replace(self.snapshot, nodes=nodes, offerings=offerings), self.budgets)
+
     def without(self, names: frozenset[str], holder: str) -> "Room":
         """The room less the nodes and offerings that a gang further ahead waits for."""
         if not names:

@@ -164,6 +164,6 @@ def _reservations(view: View, pool: ours.CapacityPool) -> Mapping[str, tuple[Res
 def labels_somewhere(view: View, pool: ours.CapacityPool) -> Iterable[Labels]:
     """The labels of each node and each possible node of the pool."""
     yield from (node.metadata.labels for node in view.managed.get(pool.metadata.name, ()))
-    known = view.known.get(pool.metadata.name)
-    if known:
-        yield from (daemons.shape_labels(shape.shape, pool) for shape in Market(view, pool, known).shapes().values())
+    found = market(view, pool, ())
+    if found:
+        yield from ({**offering.shape.labels, **offering.domain} for offering in offers(found).offerings)

@@ -26,7 +26,10 @@ TAG_PURCHASE = "corral.dev/purchase"
 TAG_POOL = "corral.dev/pool"
 TAG_SOURCE = "corral.dev/source"
 
+WORKLOAD_UID = "corral.dev/workload-uid"
+
 PODS_BY_NODE = "node"
+REQUESTS_BY_WORKLOAD = "workload"
 BOOKINGS_BY_REQUEST = "request"
 
 
@@ -62,12 +65,14 @@ class State:
     bookings: Store[ours.Booking]
     backoffs: Backoffs
     runtime_classes: Store[core.RuntimeClass] = field(default_factory=Store)
+    cluster_queues: Store[kueue.ClusterQueue] = field(default_factory=Store)
     ledger: Ledger = field(default_factory=Ledger)
     clouds: dict[str, Cloud] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pods.add_index(PODS_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
+        self.requests.add_index(REQUESTS_BY_WORKLOAD, lambda request: [request.metadata.labels.get(WORKLOAD_UID, "")])
         self.bookings.add_index(BOOKINGS_BY_REQUEST, lambda booking: [booking.spec.request.uid])
 
     def pool(self, name: str) -> ours.CapacityPool | None:

@@ -1,0 +1,83 @@
+"""One request as a planning pass sees it: what it says now, and what it is to say or to be planned for. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kube import ours
+from kube.autoscaling import ProvisioningRequest
+from provisioner.acceptance import Accepted, Desk, NotYet, Refused, judge, still_reserved
+from provisioner.progress import (
+    Attempts,
+    Ended,
+    Failed,
+    Keep,
+    Provisioned,
+    Standing,
+    ToPlan,
+    Waiting,
+    attempts,
+    standing,
+)
+from provisioner.statuses import Finding, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`finding` None: nothing new to say. `todo` set: it waits to be planned (then `accepted` and `since` are set too)."""
+
+    request: ProvisioningRequest
+    old: Status
+    tries: Attempts
+    accepted: Accepted | None = None
+    finding: Finding | None = None
+    todo: ToPlan | None = None
+    since: datetime | None = None
+
+    @property
+    def uid(self) -> str:
+        return self.request.metadata.uid
+
+
+def case_of(
+    request: ProvisioningRequest,
+    old: Status,
+    known: Accepted | None,
+    bookings: Sequence[ours.Booking],
+    desk: Desk,
+    now: datetime,
+) -> Case:
+    """`known` is what was accepted earlier, by this process; `bookings` are those of the request's UID."""
+    tries = attempts(old.attempts, bookings)
+    case = Case(request, old, tries)
+    if old.over:
+        return case
+    judged = known or judge(request, desk, now)
+    newest = max(bookings, key=lambda b: b.spec.attempt, default=None)
+    if not isinstance(judged, Accepted):
+        return _unaccepted(case, judged, newest)
+    since = old.accepted_at or now
+    found = standing(judged.terms, since, old.is_true("Provisioned"), tries, newest, now)
+    finding, todo = _split(found, old)
+    if todo is not None and not still_reserved(judged, desk.look):
+        todo = None
+    return Case(request, old, tries, judged, finding, todo, since)
+
+
+def _unaccepted(case: Case, judged: NotYet | Refused, newest: ours.Booking | None) -> Case:
+    """One that was accepted before a restart and whose Workload or templates are gone by now is not refused in hindsight."""
+    if case.old.accepted_at is None and newest is None:
+        return Case(case.request, case.old, case.tries, finding=judged)
+    return case
+
+
+def _split(found: Standing, old: Status) -> tuple[Finding | None, ToPlan | None]:
+    match found:
+        case ToPlan():
+            return None, found
+        case Keep():
+            return None, None
+        case Ended(type_):
+            return (None if old.is_true(type_) else found), None
+        case Waiting() | Failed() | Provisioned():
+            return found, None

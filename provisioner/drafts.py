@@ -1,0 +1,104 @@
+"""From a plan to the Booking that carries it out: the durable record, written before anything is marked or bought."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from capacity.model import ZONE, Plan, Purchase
+from capacity.quantity import dollars
+from kube import ours
+from kube.autoscaling import ProvisioningRequest
+from kube.meta import ObjectKey, ObjectMeta
+from kube.times import stamp
+from provisioner.acceptance import Accepted
+from provisioner.authority import WORKLOAD
+from provisioner.progress import Attempts
+from provisioner.state import FINALIZER, WORKLOAD_UID
+from runtime.telemetry import TRACEPARENT
+
+REQUEST_UID = "corral.dev/request-uid"
+_READABLE = 30
+_SUFFIX = ".booking.corral.dev"
+
+
+def booking_name(request: ProvisioningRequest, attempt: int) -> str:
+    """`<workload or request, cut to 30>-<10 hex>`: a DNS label that the same request and attempt always get."""
+    base = request.metadata.annotations.get(WORKLOAD) or request.metadata.name
+    readable = re.sub(r"[^a-z0-9]+", "-", base.lower())[:_READABLE].strip("-") or "request"
+    digest = hashlib.sha256(f"{request.metadata.uid}/{attempt}".encode()).hexdigest()[:10]
+    return f"{readable}-{digest}"
+
+
+def draft(
+    request: ProvisioningRequest,
+    accepted: Accepted,
+    plan: Plan,
+    tries: Attempts,
+    now: datetime,
+    *,
+    installation: str,
+    provider_id: Callable[[str], str],
+) -> ours.Booking:
+    """The Booking of the next attempt. `provider_id` gives a node's, by its name."""
+    attempt = tries.made + 1
+    name = booking_name(request, attempt)
+    deadline = (tries.first_at or now) + timedelta(seconds=accepted.terms.provision)
+    meta = request.metadata
+    spec = ours.BookingSpec(
+        request=ObjectKey(namespace=meta.namespace, name=meta.name, uid=meta.uid),
+        attempt=attempt,
+        installation=installation,
+        policy=accepted.terms.policy,
+        pod_sets=tuple(
+            ours.BookedPodSet(
+                name=ps.name, count=ps.count, label=f"{name}.booking.corral.dev/{ps.name}", requests=dict(ps.requests)
+            )
+            for ps in accepted.gang.pod_sets
+        ),
+        provision_deadline=stamp(deadline),
+        booking_seconds=accepted.terms.booking,
+        workload=accepted.workload,
+        nodes=tuple(
+            ours.BookedNode(name=use.node.name, pool=use.node.pool, pods=dict(use.pods), provider_id=provider_id(use.node.name))
+            for use in plan.uses
+        ),
+        purchases=tuple(_purchase(index, purchase) for index, purchase in enumerate(plan.purchases)),
+        cost_per_hour=dollars(plan.cost),
+        domains=dict(plan.domains),
+        traceparent=meta.annotations.get(TRACEPARENT, "")[:64],
+    )
+    labels = {REQUEST_UID: meta.uid}
+    if accepted.workload:
+        labels[WORKLOAD_UID] = accepted.workload.uid
+    return ours.Booking(metadata=ObjectMeta(name=name, labels=labels, finalizers=(FINALIZER,)), spec=spec)
+
+
+def _purchase(index: int, purchase: Purchase) -> ours.BookedPurchase:
+    offering = purchase.offering
+    return ours.BookedPurchase(
+        name=f"p{index}",
+        pool=offering.pool,
+        source=offering.source,
+        offering=offering.name,
+        shape=offering.shape.name,
+        zone=offering.domain.get(ZONE, ""),
+        capacity_type=offering.capacity_type.value,
+        count=purchase.count,
+        pods=dict(purchase.pods),
+        reservation_id=offering.reservation or "",
+        domain=dict(offering.domain),
+        price_per_hour=dollars(offering.price),
+    )
+
+
+def create_body(booking: ours.Booking) -> dict[str, Any]:
+    """What is sent to create it: the API server fills in the rest."""
+    meta = booking.metadata
+    return {
+        "apiVersion": booking.api_version,
+        "kind": booking.kind,
+        "metadata": {"name": meta.name, "labels": meta.labels, "finalizers": list(meta.finalizers)},
+        "spec": booking.spec.to_json(),
+    }

@@ -1,0 +1,86 @@
+"""What a plan's outcome means for the request, in words that change only when the numbers do."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from capacity.model import ZONE, Gang, Plan, Reason, Shortfall, Undecidable
+from capacity.quantity import dollars
+from kube.times import clock, length
+from provisioner.parameters import Terms
+from provisioner.progress import Failed, ToPlan, Waiting
+from provisioner.room import Room
+
+MOST_NOTES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """To be booked now."""
+
+    plan: Plan
+
+
+Next = Book | Waiting | Failed
+
+
+def bound(gang: Gang, terms: Terms, room: Room) -> Gang:
+    """The gang under crossZone Forbid: pod sets without a required level share one zone, where zones are known at all."""
+    zoned = any(ZONE in node.labels for node in room.snapshot.nodes) or any(ZONE in o.domain for o in room.snapshot.offerings)
+    if not terms.one_zone or not zoned:
+        return gang
+    return replace(gang, pod_sets=tuple(replace(ps, required_topology=ps.required_topology or ZONE) for ps in gang.pod_sets))
+
+
+def waiting(outcome: Shortfall, room: Room, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
+    """Provisioned=False while there is time, Failed for the same reason at the deadline."""
+    text = "; ".join((outcome.message, *_notes(outcome, room), *_hints(outcome)))
+    if todo.error:
+        text = f"{text}; the attempt before failed: {todo.error}"
+    if now >= todo.deadline:
+        return Failed(outcome.reason.value, f"waited {length(int((now - asked_at).total_seconds()))}: {text}")
+    return Waiting(outcome.reason.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+
+
+def _notes(outcome: Shortfall, room: Room) -> Iterable[str]:
+    """Why places that would suit can't be had at the moment."""
+    subjects = {finding.subject for finding in outcome.findings}
+    shut = [o for o in room.snapshot.offerings if o.unavailable and o.name in subjects]
+    yield from (f"{offering.name}: {offering.unavailable}" for offering in shut[:MOST_NOTES])
+
+
+def _hints(outcome: Shortfall) -> Iterable[str]:
+    if outcome.hopeless:
+        yield "it would not fit even if all were free, so others pass"
+    if outcome.relaxations:
+        yield f"would fit: {' | '.join(outcome.relaxations)}"
+
+
+def behind(head: str, todo: ToPlan, now: datetime, asked_at: datetime, gang: Gang) -> Waiting | Failed:
+    """It would fit, but a gang further ahead waits for the same capacity."""
+    pods = sum(pod_set.count for pod_set in gang.pod_sets)
+    text = f"{pods} of {pods} pods would fit, but {head} is first in turn and waits for the same capacity"
+    if now >= todo.deadline:
+        return Failed(Reason.GANG_INCOMPLETE.value, f"waited {length(int((now - asked_at).total_seconds()))}: {text}")
+    return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+
+
+def observed(plan: Plan, pools: Iterable[str], todo: ToPlan, now: datetime) -> Waiting | Failed:
+    """A plan that only pools in Observe could carry out."""
+    names = ", ".join(sorted(pools))
+    bought = sum(purchase.count for purchase in plan.purchases)
+    text = (
+        f"would use {len(plan.uses)} nodes and buy {bought} at ${dollars(plan.cost)} an hour; pool {names} is in Observe: "
+        f"set its spec.mode to Active to go on"
+    )
+    if now >= todo.deadline:
+        return Failed(Reason.GANG_INCOMPLETE.value, text)
+    return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+
+
+def undecidable(outcome: Undecidable) -> Failed:
+    return Failed("Undecidable", f"it can't be told whether this gang would fit: {'; '.join(outcome.reasons)}")
+
+
+def pools_of(plan: Plan) -> frozenset[str]:
+    return frozenset((*(use.node.pool for use in plan.uses), *(purchase.offering.pool for purchase in plan.purchases)))

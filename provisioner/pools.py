@@ -1,0 +1,191 @@
+"""The pools' reconciler: asks each pool's cloud what it has, keeps that for the planner, and writes it to the pool's status."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from msgspec import structs
+
+from capacity.model import Labels
+from kube import kueue, ours
+from kube.resources import CAPACITY_POOLS
+from provisioner import daemons, poolstatus
+from provisioner.clouds.base import Cloud, CloudError, ErrorKind
+from provisioner.clouds.registry import Clouds
+from provisioner.creation import Writer
+from provisioner.offerings import Offers, offers
+from provisioner.snapshots import labels_somewhere, market
+from provisioner.state import CONTROLLER, MANAGER, TAG_INSTALLATION, Known, State
+from provisioner.view import View, take
+from runtime.client import Resource
+from runtime.controller import DONE, Result
+from runtime.errors import Conflict, NotFound
+from runtime.events import Recorder
+from runtime.logging import get_logger
+
+POOLS = Resource(*CAPACITY_POOLS)
+CALL_LIMIT = 30.0
+"""Seconds that one look at a cloud may take."""
+PATIENCE = 5.0
+_log = get_logger("pools")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """When (loop time) and for which provider a cloud was last asked, and what went wrong."""
+
+    at: float
+    provider: ours.Provider
+    error: str = ""
+
+
+class PoolReconciler:
+    """`changed` is called when a pool has other capacity than before."""
+
+    def __init__(
+        self,
+        state: State,
+        client: Writer,
+        recorder: Recorder,
+        clouds: Clouds,
+        now: Callable[[], datetime],
+        changed: Callable[[], None],
+    ) -> None:
+        self._state, self._client, self._recorder, self._clouds = state, client, recorder, clouds
+        self._now, self._changed = now, changed
+        self._asked: dict[str, Asked] = {}
+        self._said: dict[str, tuple[ours.CapacityPoolStatus, float]] = {}
+
+    async def reconcile(self, name: str) -> Result:
+        pool = self._state.pool(name)
+        if pool is None:
+            self._forget(name)
+            return DONE
+        now = self._now()
+        if name not in self._asked:
+            self._load(pool, now)
+        await self._ask(pool)
+        view = take(self._state, now)
+        await self._write(pool, self._status(view, pool))
+        return Result(self._state.settings.inventory_seconds)
+
+    def _forget(self, name: str) -> None:
+        for known in (self._asked, self._said, self._state.known, self._state.clouds):
+            known.pop(name, None)
+        self._changed()
+
+    def _load(self, pool: ours.CapacityPool, now: datetime) -> None:
+        """Takes up what an earlier run left in the status."""
+        name = pool.metadata.name
+        self._state.backoffs.load(name, pool.status.backoffs)
+        self._state.ledger.load(name, pool.status.spend, self._state.bookings.values(), now)
+
+    # --- the cloud ---
+
+    async def _ask(self, pool: ours.CapacityPool) -> None:
+        """Looks at the cloud if the last look is old enough, or was at another one."""
+        name, provider, loop = pool.metadata.name, pool.spec.provider, asyncio.get_running_loop()
+        last = self._asked.get(name)
+        period = self._state.settings.inventory_seconds * 0.9  # a requeue that comes a little early still looks
+        if last and last.provider == provider and loop.time() < last.at + period:
+            return
+        if last and last.provider != provider:
+            self._state.known.pop(name, None)
+        self._asked[name] = Asked(loop.time(), provider, await self._look(name, provider))
+
+    async def _look(self, name: str, provider: ours.Provider) -> str:
+        """The error in words, "" when it went well."""
+        try:
+            cloud = self._state.clouds[name] = self._clouds.connect(provider)
+            async with asyncio.timeout(CALL_LIMIT):
+                known = await self._read(cloud)
+        except CloudError as error:
+            return self._failed(name, f"{error.kind}: {error.message}")
+        except TimeoutError:
+            return self._failed(name, f"{ErrorKind.UNKNOWN}: no answer within {CALL_LIMIT:.0f} s")
+        old = self._state.known.get(name)
+        self._state.known[name] = known
+        if old is None or replace(old, at=known.at) != known:
+            self._changed()
+        return ""
+
+    async def _read(self, cloud: Cloud) -> Known:
+        """Instances first: each that is listed is then counted in the inventory too."""
+        instances = await cloud.instances({TAG_INSTALLATION: self._state.installation})
+        inventory = await cloud.inventory()
+        return Known(inventory, tuple(instances), self._now())
+
+    def _failed(self, name: str, error: str) -> str:
+        """Unknown isn't absent: what was known before stays."""
+        _log.warning("a pool's cloud could not be read", pool=name, error=error)
+        old = self._state.known.get(name)
+        if old is not None:
+            self._state.known[name] = replace(old, error=error)
+        return error
+
+    # --- the status ---
+
+    def _status(self, view: View, pool: ours.CapacityPool) -> ours.CapacityPoolStatus:
+        pods = daemons.daemon_pods(view.daemon_sets)
+        found = market(view, pool, pods)
+        sold = offers(found) if found else Offers()
+        asked = self._asked[pool.metadata.name]
+        seen = poolstatus.look(view, pool, found, sold, pods, asked.error)
+        missing = poolstatus.flavors_missing(self._flavors(), _labels(view))
+        return poolstatus.pool_status(view, pool, replace(seen, missing=missing.get(pool.metadata.name, ())))
+
+    def _flavors(self) -> Iterable[kueue.ResourceFlavor]:
+        """The flavors of queues that one of our checks guards: others are none of our business."""
+        ours_ = {c.metadata.name for c in self._state.checks.values() if c.spec.controller_name == CONTROLLER}
+        names: set[str] = set()
+        for queue in self._state.cluster_queues.values():
+            for rule in queue.checks:
+                if rule.name in ours_:
+                    names |= set(rule.on_flavors) or _flavors_of(queue)
+        return [flavor for flavor in self._state.flavors.values() if flavor.metadata.name in names]
+
+    async def _write(self, pool: ours.CapacityPool, status: ours.CapacityPoolStatus) -> None:
+        loop, name = asyncio.get_running_loop(), pool.metadata.name
+        said = self._said.get(name)
+        before = said[0] if said and loop.time() < said[1] else pool.status
+        if status == before:
+            return
+        try:
+            await self._client.apply(POOLS, _body(pool, status), manager=MANAGER, subresource="status")
+        except (NotFound, Conflict):
+            return  # deleted, or made anew under the same name: the store will tell
+        self._said[name] = (status, loop.time() + PATIENCE)
+        for condition in status.conditions:
+            await self._tell(pool, before, condition)
+
+    async def _tell(self, pool: ours.CapacityPool, before: ours.CapacityPoolStatus, condition: Any) -> None:
+        old = next((each for each in before.conditions if each.type == condition.type), None)
+        if old and (old.status, old.reason) == (condition.status, condition.reason):
+            return
+        good = condition.type == "Ready"
+        if old is None and (condition.status == "True") != good:
+            return  # a fresh pool has no trouble: no news
+        bad = (condition.status == "True") != good
+        reason = condition.reason if good else condition.type if bad else f"{condition.type}Over"
+        await self._recorder.event(pool.to_json(), "Warning" if bad else "Normal", reason, condition.message)
+
+
+def _flavors_of(queue: kueue.ClusterQueue) -> set[str]:
+    return {flavor.name for group in queue.spec.resource_groups for flavor in group.flavors}
+
+
+def _labels(view: View) -> dict[str, Sequence[Labels]]:
+    return {name: list(labels_somewhere(view, pool)) for name, pool in view.pools.items()}
+
+
+def _body(pool: ours.CapacityPool, status: ours.CapacityPoolStatus) -> dict[str, Any]:
+    meta = pool.metadata
+    bare = structs.replace(pool, status=status).to_json()
+    return {
+        "apiVersion": pool.api_version,
+        "kind": pool.kind,
+        "metadata": {"name": meta.name, "uid": meta.uid},
+        "status": bare.get("status", {}),
+    }

@@ -1,0 +1,222 @@
+"""The status of a CapacityPool: what its cloud has, how it is used, and what keeps it from being bought from. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from capacity.model import Labels, Offering, PodSet, ReservationUse, Shape
+from capacity.quantity import dollars, show
+from kube import core, kueue, ours
+from kube.meta import Condition, decode
+from kube.times import clock, stamp
+from provisioner import daemons, spend
+from provisioner.clouds.base import CloudShape
+from provisioner.offerings import Market, Offers
+from provisioner.view import View, launched, quarantined
+from runtime.conditions import set_condition
+
+MOST = 1000
+"""Offerings that the status lists: it must stay well below the API server's limit for one object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found out about a pool. `trouble` is (reason, message) of what keeps it from being Ready, None when nothing does.
+
+    `missing` are flavors whose labels no node or shape bears; `overlaps` are nodes with the other pools that select them.
+    """
+
+    market: Market | None
+    offers: Offers
+    blocked: daemons.Blocked
+    trouble: tuple[str, str] | None = None
+    overlaps: Mapping[str, tuple[str, ...]] | None = None
+    missing: Sequence[str] = ()
+
+
+def look(view: View, pool: ours.CapacityPool, market: Market | None, sold: Offers, pods: Sequence[PodSet], error: str) -> Look:
+    """`error` is what the connection to the cloud last failed with, "" if it works."""
+    name = pool.metadata.name
+    shapes = [shape.shape for shape in market.shapes().values()] if market else []
+    return Look(
+        market,
+        sold,
+        daemons.blocked(pool, shapes, view.managed.get(name, ()), pods),
+        _trouble(pool, market, error, view.now),
+        {node: pools for node, pools in view.pools_of.items() if len(pools) > 1 and name in pools},
+    )
+
+
+def _trouble(pool: ours.CapacityPool, market: Market | None, error: str, now: datetime) -> tuple[str, str] | None:
+    if market is None or market.known.error or error:
+        heard = f"; what it said at {clock(market.known.at, now)} still counts" if market else ""
+        return "ProviderUnreachable", f"{error or (market.known.error if market else 'not reached yet')}{heard}"
+    known = sorted(shape.shape.name for shape in market.known.inventory.shapes)
+    unknown = sorted(set(pool.spec.shapes) - set(known))
+    if unknown and pool.spec.provider.adopted is None:
+        return "UnknownShape", f"spec.shapes: the cloud has no {', '.join(unknown)}; it knows {', '.join(known) or 'none'}"
+    there = {reservation.id for reservation in market.known.inventory.reservations}
+    lost = sorted({name for source in pool.spec.sources for name in source.reservation_ids} - there)
+    if lost:
+        return "UnknownReservation", f"reservationIDs: the cloud has no {', '.join(lost)} now: correct them or wait for them"
+    return None
+
+
+def pool_status(view: View, pool: ours.CapacityPool, seen: Look) -> ours.CapacityPoolStatus:
+    """The whole status; conditions keep their transition times where their status stays."""
+    name = pool.metadata.name
+    return ours.CapacityPoolStatus(
+        observed_generation=pool.metadata.generation,
+        shapes=tuple(_shape(seen.market, shape) for shape in _sorted_shapes(seen.market)),
+        offerings=tuple(map(_offering, sorted(seen.offers.offerings, key=lambda o: o.name)[:MOST])),
+        reservations=tuple(_reservation(use, seen.offers.offerings) for use in seen.offers.reservations),
+        backoffs=view.backoffs.of_pool(name, view.now),
+        nodes=_counts(view, view.managed.get(name, ())),
+        spend=spend.status(view.spent.get(name, 0), view.now),
+        conditions=_conditions(pool, seen, view.now),
+    )
+
+
+def _sorted_shapes(market: Market | None) -> list[CloudShape]:
+    return sorted(market.shapes().values(), key=lambda shape: shape.shape.name) if market else []
+
+
+def _shape(market: Market | None, cloud: CloudShape) -> ours.ShapeStatus:
+    assert market is not None
+    shape: Shape = cloud.shape
+    return ours.ShapeStatus(
+        name=shape.name,
+        allocatable={name: show(name, amount) for name, amount in sorted(shape.allocatable.items())},
+        labels=dict(market.labels(shape)),
+        taints=tuple(core.Taint(key=taint.key, effect=taint.effect, value=taint.value) for taint in shape.taints),
+        on_demand_price_per_hour=dollars(cloud.on_demand_price),
+    )
+
+
+def _offering(offering: Offering) -> ours.OfferingStatus:
+    return ours.OfferingStatus(
+        name=offering.name,
+        source=offering.source,
+        shape=offering.shape.name,
+        zone=next((value for key, value in offering.domain.items() if key.endswith("/zone")), ""),
+        capacity_type=offering.capacity_type.value,
+        available=offering.available,
+        total=offering.total,
+        reservation_id=offering.reservation or "",
+        domain=dict(offering.domain),
+        price_per_hour=dollars(offering.price),
+        unavailable=offering.unavailable,
+        starts=_instant(offering.starts),
+        ends=_instant(offering.ends),
+    )
+
+
+def _instant(seconds: int | None) -> str | None:
+    return None if seconds is None else stamp(datetime.fromtimestamp(seconds, UTC))
+
+
+def _reservation(use: ReservationUse, offerings: Iterable[Offering]) -> ours.ReservationStatus:
+    first = next((offering for offering in offerings if offering.reservation == use.name), None)
+    return ours.ReservationStatus(
+        id=use.name,
+        source=first.source if first else "",
+        shape=use.shape,
+        zone=use.zone,
+        total=use.total,
+        booked=use.booked,
+        outside=use.outside,
+        quarantined=use.quarantined,
+        free=use.free,
+        spare=use.spare,
+        starts=_instant(first.starts) if first else None,
+        ends=_instant(first.ends) if first else None,
+    )
+
+
+def _counts(view: View, nodes: Sequence[core.Node]) -> ours.NodeCounts:
+    bad = [node for node in nodes if quarantined(node)]
+    booked = [node for node in nodes if not quarantined(node) and view.booked_by(node)]
+    bought = sum(map(launched, nodes))
+    return ours.NodeCounts(
+        launched=bought,
+        adopted=len(nodes) - bought,
+        booked=len(booked),
+        idle=len(nodes) - len(booked) - len(bad),
+        quarantined=len(bad),
+    )
+
+
+# --- conditions -----------------------------------------------------------------------------------------------------------
+
+
+def _conditions(pool: ours.CapacityPool, seen: Look, now: datetime) -> tuple[Condition, ...]:
+    found: Sequence[Mapping[str, Any]] = [condition.to_json() for condition in pool.status.conditions]
+    for type_, status, reason, message in (_ready(pool, seen), _blocked(seen), _overlaps(seen), _labels(seen)):
+        found = set_condition(found, type_, status, reason, message, generation=pool.metadata.generation, now=now)
+    return tuple(decode(condition, Condition) for condition in found)
+
+
+Entry = tuple[str, bool, str, str]
+
+
+def _ready(pool: ours.CapacityPool, seen: Look) -> Entry:
+    if seen.trouble:
+        return ("Ready", False, *seen.trouble)
+    match pool.spec.mode:
+        case "Observe":
+            return "Ready", True, "Observing", "plans and explains only: set spec.mode to Active to let it book and buy"
+        case "Paused":
+            return "Ready", True, "Paused", "nothing new is booked or bought; what runs goes on"
+        case _:
+            return "Ready", True, "Ready", "the pool serves requests"
+
+
+def _blocked(seen: Look) -> Entry:
+    if seen.blocked.offenders or seen.blocked.missing:
+        reason = "RequiredDaemonSets" if seen.blocked.required else "TolerationMissing"
+        return "DaemonSetsBlocked", True, reason, seen.blocked.message
+    return "DaemonSetsBlocked", False, "AllTolerate", "each DaemonSet of these nodes tolerates the booked taint"
+
+
+def _overlaps(seen: Look) -> Entry:
+    if seen.overlaps:
+        first = sorted(seen.overlaps)[:5]
+        named = "; ".join(f"{node} by {', '.join(sorted(seen.overlaps[node]))}" for node in first)
+        more = f" and {len(seen.overlaps) - len(first)} more" if len(seen.overlaps) > len(first) else ""
+        text = f"nodes that several pools select are not planned on: {named}{more}: narrow the nodeSelectors"
+        return "Overlaps", True, "NodesSelectedTwice", text
+    return "Overlaps", False, "NoOverlap", "no other pool selects these nodes"
+
+
+def _labels(seen: Look) -> Entry:
+    if seen.missing:
+        return "LabelsMissing", True, "FlavorLabels", "; ".join(seen.missing)
+    return "LabelsMissing", False, "AllThere", "each ResourceFlavor in use finds its node labels"
+
+
+# --- flavors --------------------------------------------------------------------------------------------------------------
+
+
+def flavors_missing(
+    flavors: Iterable[kueue.ResourceFlavor], labels: Mapping[str, Sequence[Labels]]
+) -> Mapping[str, Sequence[str]]:
+    """Pool -> a sentence for each flavor whose labels nothing in any pool bears. `labels` are those that occur, by pool.
+
+    Named are the pools whose nodes come nearest, all of them when none bears even one of the labels.
+    """
+    found: dict[str, list[str]] = {name: [] for name in labels}
+    for flavor in flavors:
+        nearness = {name: max((_matches(flavor, each) for each in there), default=0) for name, there in labels.items()}
+        wanted = len(flavor.spec.node_labels)
+        best = max(nearness.values(), default=0)
+        if not wanted or best == wanted:
+            continue
+        shown = ", ".join(f"{key}={value}" for key, value in sorted(flavor.spec.node_labels.items()))
+        for name in (pool for pool, near in nearness.items() if near == best):
+            found[name].append(f"ResourceFlavor {flavor.metadata.name} asks for {shown}, which no node or shape of a pool bears")
+    return found
+
+
+def _matches(flavor: kueue.ResourceFlavor, labels: Labels) -> int:
+    return sum(labels.get(key) == value for key, value in flavor.spec.node_labels.items())

@@ -1,0 +1,97 @@
+"""One planning pass over all requests in turn. Pure: what each gets, given the room and the planner.
+
+A gang that waits holds the places it could use against all behind it; one that could never fit holds nothing. Those that need
+none of the held places pass.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from capacity.model import Outcome, Plan, Shortfall, Undecidable
+from provisioner.acceptance import Accepted
+from provisioner.outcomes import Book, Next, behind, bound, observed, pools_of, undecidable, waiting
+from provisioner.progress import ToPlan
+from provisioner.room import Planner, Room
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    accepted: Accepted
+    todo: ToPlan
+    asked_at: datetime
+    now: datetime
+
+
+@dataclass(slots=True)
+class Pass:
+    """`modes` are the pools' by name. `room` shrinks with each booking; `held` maps places to the gang they are kept for."""
+
+    room: Room
+    modes: Mapping[str, str]
+    planner: Planner
+    memo: "dict[Key, Outcome]"
+    held: dict[str, str] = field(default_factory=dict)
+    booked: tuple[str, ...] = ()
+
+    def turn(self, candidate: Candidate) -> Next:
+        """What the next gang in line gets. The caller books a plan with `book`."""
+        allowed = self._pools(candidate.accepted)
+        active = frozenset(name for name in allowed if self.modes[name] != "Observe")
+        outcome = self._plan(candidate, active, held=True)
+        if isinstance(outcome, Plan):
+            return Book(outcome)
+        if isinstance(outcome, Undecidable):
+            return undecidable(outcome)
+        if self.held and isinstance(self._plan(candidate, active, held=False), Plan):
+            head = next(iter(self.held.values()))
+            self._hold(candidate, outcome)
+            return behind(head, candidate.todo, candidate.now, candidate.asked_at, candidate.accepted.gang)
+        if active != allowed and isinstance(dry := self._plan(candidate, allowed, held=False), Plan):
+            watching = [name for name in pools_of(dry) if self.modes[name] == "Observe"]
+            return observed(dry, watching, candidate.todo, candidate.now)
+        self._hold(candidate, outcome)
+        return waiting(outcome, self.room, candidate.todo, candidate.asked_at, candidate.now)
+
+    def book(self, plan: Plan, booking: str) -> None:
+        self.room = self.room.book(plan, booking)
+        self.booked = (*self.booked, booking)
+
+    def _pools(self, accepted: Accepted) -> frozenset[str]:
+        wanted = set(accepted.terms.pools)
+        return frozenset(name for name in self.modes if not wanted or name in wanted)
+
+    def _plan(self, candidate: Candidate, pools: frozenset[str], *, held: bool) -> Outcome:
+        accepted = candidate.accepted
+        names = frozenset(self.held) if held else frozenset[str]()
+        key = (accepted.digest, pools, names, self.booked)
+        found = self.memo.get(key)
+        if found is None:
+            room = self.room.only(pools).without(names, "a gang that is first in turn")
+            found = room.plan(bound(accepted.gang, accepted.terms, room), accepted.terms.preferences, self.planner)
+            self.memo[key] = found
+        return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
+
+    def _hold(self, candidate: Candidate, outcome: Shortfall) -> None:
+        if not outcome.hopeless:
+            for name in sorted(outcome.competes):
+                self.held.setdefault(name, candidate.accepted.gang.name)
+
+
+Key = tuple[str, frozenset[str], frozenset[str], tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class Memo:
+    """Outcomes of the passes on one and the same room: nothing is planned twice on equal ground."""
+
+    ground: Room | None = None
+    known: dict[Key, Outcome] = field(default_factory=dict)
+
+    def on(self, room: Room) -> dict[Key, Outcome]:
+        """What is known on this ground; another ground starts anew. Time alone changes nothing where nothing starts or ends."""
+        timed = any(o.starts or o.ends for o in room.snapshot.offerings) or any(n.ends for n in room.snapshot.nodes)
+        ground = Room(replace(room.snapshot, now=room.snapshot.now // 30 if timed else 0), room.budgets)
+        if ground != self.ground:
+            self.ground, self.known = ground, {}
+        return self.known
