@@ -6,6 +6,7 @@ already (`python -m e2e.controlplane up`), and so save its start, set CORRAL_CON
 
 import os
 import shutil
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ def controlplane() -> Iterator[ControlPlane]:
     if given := os.environ.get("CORRAL_CONTROLPLANE"):
         yield ControlPlane(Path(given))
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # fixtures are torn down, as on Ctrl-C
     _sweep()
     with ControlPlane(RUNS / f"pytest-{os.getpid()}") as plane:
         yield plane

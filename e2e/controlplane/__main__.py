@@ -1,6 +1,7 @@
 """Command line of the test control plane: build, up, down, status."""
 
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from e2e.controlplane.progress import shown
 
 def main() -> int:
     """Run one command; 1 and one line on stderr if it can't be done."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # undoes what was begun, as on Ctrl-C
     options = _parser().parse_args()
     plane = ControlPlane(options.dir, with_kueue=not options.no_kueue)
     commands = {"build": _build, "up": _up, "down": _down, "status": _status}
@@ -23,6 +25,9 @@ def main() -> int:
     except (build.BuildError, ControlPlaneError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
 
 
 def _build(plane: ControlPlane) -> int:

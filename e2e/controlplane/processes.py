@@ -16,7 +16,6 @@ class Processes:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._file = directory / "pids.json"
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: Sequence[str | Path], env: Mapping[str, str]) -> None:
         """Start it, appending to its log. It doesn't get the terminal's signals: only stop and kill end it."""
@@ -32,16 +31,23 @@ class Processes:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._children[name] = child
-        self._write(self._read() | {name: {"pid": child.pid, "birth": _birth(child.pid)}})
+        child.returncode = 0  # It may outlive this program: Popen shall neither wait for it nor complain.
+        _, birth = _stat(child.pid)
+        self._write(self._read() | {name: {"pid": child.pid, "birth": birth}})
 
     def pid(self, name: str) -> int | None:
         """Its pid while it lives. A reused pid isn't taken for it."""
-        if name in self._children:
-            self._children[name].poll()
         known = self._read().get(name)
-        alive = known and known["birth"] and _birth(known["pid"]) == known["birth"]
-        return known["pid"] if known and alive else None
+        if not known:
+            return None
+        state, birth = _stat(known["pid"])
+        if birth != known["birth"]:
+            return None
+        if state in "ZX":
+            with suppress(ChildProcessError):
+                os.waitpid(known["pid"], os.WNOHANG)
+            return None
+        return known["pid"]
 
     def names(self) -> list[str]:
         """Names of all that were started and not stopped, alive or dead, in order of their start."""
@@ -66,8 +72,6 @@ class Processes:
             self._wait(name, seconds)
         if self.pid(name) is not None:
             raise TimeoutError(f"{name} (pid {self.pid(name)}) doesn't end")
-        if child := self._children.pop(name, None):
-            child.wait()
         self._write({other: known for other, known in self._read().items() if other != name})
 
     def log(self, name: str) -> Path:
@@ -94,10 +98,10 @@ class Processes:
         draft.rename(self._file)
 
 
-def _birth(pid: int) -> int:
-    """Start time in clock ticks after boot (proc(5), stat field 22); 0 when there is no such live process."""
+def _stat(pid: int) -> tuple[str, int]:
+    """State letter, and start time in clock ticks after boot (proc(5), stat fields 3 and 22); X and 0 if there is none."""
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return 0 if state in "ZX" else int(fields[18])
+        return "X", 0
+    return state, int(fields[18])
