@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from kube.ours import Booking
 from provisioner import rules
@@ -80,3 +81,49 @@ RULES: tuple[Rule, ...] = (
     Rule("wait-for-nodes", ("Joining",), rules.wait_for_nodes),
     Rule("keep-watch", ("Provisioned",), rules.keep_watch),
 )
+
+
+def page() -> str:
+    """The page docs/lifecycle.md: diagram and table, from the rules themselves."""
+    moves = [(phase, rule.to, rule.name) for rule in RULES if rule.to for phase in rule.phases]
+    arrows = "\n".join(f"    {old} --> {new}: {name}" for old, new, name in moves)
+    rows = "\n".join(_row(rule) for rule in RULES)
+    return _PAGE.format(arrows=arrows, rows=rows)
+
+
+def _row(rule: Rule) -> str:
+    words = " ".join((rule.step.__doc__ or "").split())
+    return f"| `{rule.name}` | {', '.join(rule.phases)} | {rule.to or 'stays'} | {words} |"
+
+
+_PAGE = """# The life of a booking
+
+Written by `python -m provisioner.lifecycle`; don't edit. A `Booking` moves by the rules below. In each turn the provisioner looks at
+the world, and the first rule that applies in the booking's phase names the one thing to do: a write of the status, marks on
+nodes, or one cloud call. Every cloud call is written down before it is made, so a crash at any point is followed by the same
+end.
+
+```mermaid
+stateDiagram-v2
+    [*] --> Marking
+{arrows}
+    Released --> [*]: drop
+    Failed --> [*]: drop
+```
+
+| rule | in phase | leads to | what it does |
+| --- | --- | --- | --- |
+{rows}
+
+Before Provisioned everything can still be undone: Failing ends all that costs extra, waits until the cloud confirms it, takes the
+marks off, and then says Failed; the request is planned again elsewhere. After Provisioned only two things together end a booking:
+its workload is certainly over, and no pod selects its nodes. An object that can't be looked up, a cloud that doesn't answer and a
+deleted request end nothing.
+
+For tests of crashes: with `CORRAL_CRASH_AT=<rule>` in the provisioner's environment it dies right after the action of that rule
+(`buy`, `terminate`, `mark`, `unmark`, `quarantine`, or a rule that writes) and before it writes down what came of it.
+"""
+
+
+if __name__ == "__main__":
+    Path("docs/lifecycle.md").write_text(page(), encoding="utf-8")

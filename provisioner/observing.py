@@ -140,7 +140,7 @@ class Observer:
         return seen
 
     def _expected(self, spec: ours.BookingSpec, purchase: ours.BookedPurchase) -> verify.Expected:
-        labels = {ZONE: purchase.zone, **purchase.domain}
+        labels = {key: value for key, value in {ZONE: purchase.zone, **purchase.domain}.items() if value}
         return verify.Expected(labels=labels, devices=self._devices(purchase), room=_room(spec, purchase.pods))
 
     def _devices(self, purchase: ours.BookedPurchase) -> Resources | None:

@@ -14,13 +14,13 @@ from kube import core
 from kube.meta import ObjectKey, decode
 from kube.resources import BOOKINGS, CAPACITY_POOLS, NODES, PODS
 from provisioner import marks
-from provisioner.clouds.base import Instance, InstanceState
+from provisioner.clouds.base import Cloud, CloudError, Instance, InstanceState
 from provisioner.observing import is_stranger, still_there
 from provisioner.pace import Pace
 from provisioner.state import MANAGER, QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import ENDED
 from runtime.client import Client, Resource
-from runtime.errors import Conflict, NotFound
+from runtime.errors import ApiError, Conflict, NotFound, TransportError
 from runtime.events import Recorder
 from runtime.logging import get_logger
 from runtime.telemetry import meter
@@ -99,23 +99,34 @@ class Reaper:
             await asyncio.sleep(PERIOD)
 
     async def turn(self) -> None:
-        """One look at everything. Raises what API server and cloud raise."""
-        await self._see_to_marks()
-        for pool, cloud in sorted(self._state.clouds.items()):
+        """One look at everything. What fails is tried again the next time."""
+        try:
+            await self._see_to_marks()
+            for pool, cloud in sorted(self._state.clouds.items()):
+                await self._pool(pool, cloud)
+        except (ApiError, TransportError) as error:
+            _log.warning("a look for orphans failed", error=str(error))
+
+    async def _pool(self, pool: str, cloud: Cloud) -> None:
+        try:
             listed = await cloud.instances({TAG_INSTALLATION: self._state.installation})
             running = [each for each in listed if each.state in _alive]
-            orphans = {each.id: each for each in running if self._claims().orphan(each)}
-            ripe = self._machines.setdefault(pool, Sightings()).ripe(
-                orphans, self._now(), self._state.settings.reap_grace_seconds
-            )
+            claims, grace = self._claims(), self._state.settings.reap_grace_seconds
+            orphans = {each.id: each for each in running if claims.orphan(each)}
+            ripe = self._machines.setdefault(pool, Sightings()).ripe(orphans, self._now(), grace)
             if too_many(len(orphans), len(running)):
                 await self._alarm(pool, len(orphans), len(running))
-                continue
-            for id_ in ripe:
-                if self._pace.take(self._now()) and await self._surely_orphan(orphans[id_]):
-                    _log.warning("ending a machine that nobody claims", pool=pool, id=id_, tags=dict(orphans[id_].tags))
-                    await cloud.terminate([id_])
-                    self._reaped.add(1, {"pool": pool})
+                return
+            await self._reap(pool, cloud, [orphans[each] for each in ripe])
+        except CloudError as error:
+            _log.warning("no look for orphans in this pool", pool=pool, error=str(error))
+
+    async def _reap(self, pool: str, cloud: Cloud, machines: Iterable[Instance]) -> None:
+        for machine in machines:
+            if self._pace.take(self._now()) and await self._surely_orphan(machine):
+                _log.warning("ending a machine that nobody claims", pool=pool, id=machine.id, tags=dict(machine.tags))
+                await cloud.terminate([machine.id])
+                self._reaped.add(1, {"pool": pool})
 
     def _claims(self) -> Claims:
         bookings = list(self._state.bookings.values())
