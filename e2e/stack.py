@@ -16,6 +16,7 @@ from typing import Any, Self
 import yaml
 
 from e2e.controlplane.cluster import ControlPlane
+from e2e.simcloud import SimCloud
 
 ROOT = Path(__file__).parent.parent
 NAMESPACE = "corral-system"
@@ -83,9 +84,8 @@ class Stack:
     ) -> None:
         self.plane, self.directory = plane, directory
         directory.mkdir(parents=True, exist_ok=True)
-        self.cloud_port = free_port()
-        self.endpoint = f"http://127.0.0.1:{self.cloud_port}"
-        self._cloud, self._env = cloud, dict(env or {})
+        self.cloud = SimCloud(directory / "cloud", cloud, kubeconfig=plane.kubeconfig)
+        self._env = dict(env or {})
         self.programs: dict[str, Program] = {}
 
     def __enter__(self) -> Self:
@@ -110,7 +110,7 @@ class Stack:
 
     def start(self) -> None:
         self.install()
-        self._add_cloud()
+        self.cloud.start()
         for service in ("admission", "provisioner"):
             self._add_service(service)
         for program in self.programs.values():
@@ -119,21 +119,11 @@ class Stack:
     def stop(self) -> None:
         for program in reversed(self.programs.values()):
             program.stop()
+        self.cloud.stop()
 
     def url(self, service: str, path: str) -> str:
         base, _, _ = self.programs[service].ready.rpartition("/")
         return f"{base}{path}"
-
-    def _add_cloud(self) -> None:
-        config = {
-            **self._cloud,
-            "port": self.cloud_port,
-            "state": str(self.directory / "cloud.db"),
-            "kubeconfig": str(self.plane.kubeconfig),
-        }
-        path = self._write("simulated-cloud.yaml", config)
-        ready = f"{self.endpoint}/healthz"
-        self.programs["simulated-cloud"] = Program("simulated-cloud", path, self._log("simulated-cloud"), ready, {})
 
     def _add_service(self, service: str) -> None:
         port = free_port()

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import time
 from collections.abc import Sequence
@@ -38,14 +39,14 @@ def main() -> int:
             build.ensure(progress)
     plane = ControlPlane(DIRECTORY / "controlplane")
     plane.stop()
+    shutil.rmtree(DIRECTORY / "corral", ignore_errors=True)
     console.rule("The same gangs, for real")
     console.print("starting etcd, Kubernetes, Kueue and kwok, then Corral and the simulated cloud ...")
     with plane, Stack(plane, DIRECTORY / "corral", scene.CLOUD) as stack:
-        (stack.directory / "cloud.db").unlink(missing_ok=True)
-        history = _play(plane, stack)
+        history = _play(stack)
         code = _tell(history)
         if keep:
-            _wait(plane, stack)
+            _wait(stack)
     return code
 
 
@@ -56,15 +57,15 @@ def _offline() -> None:
     console.print(f"[dim]planned in {time.monotonic() - started:.1f} s, without a cluster[/dim]")
 
 
-def _play(plane: ControlPlane, stack: Stack) -> list[Sample]:
-    scene.set_up(plane, stack)
-    history = [watch.look(plane, stack.endpoint)]
-    scene.submit(plane)
+def _play(stack: Stack) -> list[Sample]:
+    scene.set_up(stack)
+    history = [watch.look(stack)]
+    scene.submit(stack)
     end = time.monotonic() + TIME_LIMIT
     with Live(watch.table(history[0]), console=console, refresh_per_second=4) as live:
         while time.monotonic() < end and not promises.settled(history[-1]):
             time.sleep(0.7)
-            history.append(watch.look(plane, stack.endpoint))
+            history.append(watch.look(stack))
             live.update(watch.table(history[-1]))
     return history
 
@@ -99,12 +100,11 @@ def _bill(history: Sequence[Sample]) -> Table:
 _CENTS_PER_HOUR = 5504  # p5.48xlarge in the simulated cloud's catalogue
 
 
-def _wait(plane: ControlPlane, stack: Stack) -> None:
+def _wait(stack: Stack) -> None:
     console.rule("Left running")
-    console.print(
-        f"export KUBECONFIG={plane.kubeconfig}\nexport PATH={build.binaries().kubectl.parent}:{ROOT / '.venv' / 'bin'}:$PATH"
-    )
-    console.print("kubectl get provreq,cpool,bk -A;  corral why job/giant;  curl " + f"{stack.endpoint}/v1/instances")
+    programs = f"{build.binaries().kubectl.parent}:{ROOT / '.venv' / 'bin'}"
+    console.print(f"export KUBECONFIG={stack.plane.kubeconfig}\nexport PATH={programs}:$PATH")
+    console.print("kubectl get provreq,cpool,bk -A;  corral why job/giant;  curl " + f"{stack.cloud.endpoint}/v1/instances")
     console.print("Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         signal.pause()

@@ -7,7 +7,6 @@ from typing import Any
 
 import yaml
 
-from e2e.controlplane.cluster import ControlPlane
 from e2e.stack import Stack
 
 MANIFESTS = Path(__file__).parent / "manifests"
@@ -17,6 +16,7 @@ GANGS = ("llm", "ranker", "mesh", "giant")
 CLOUD: Mapping[str, Any] = {
     "kind": "SimulatedCloud",
     "name": "demo",
+    "shapes": [{"name": "p5.48xlarge", "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}],
     "zones": [
         {
             "name": "us-a",
@@ -64,23 +64,25 @@ def group_pods() -> list[dict[str, Any]]:
     return [_numbered(worker, n) for n in range(6)] + [_numbered(server, n) for n in range(2)]
 
 
-def set_up(plane: ControlPlane, stack: Stack) -> None:
+def set_up(stack: Stack) -> None:
     """Everything that stands before the first job comes, and waits until it does."""
     for name in ADOPTED:
-        plane.kubectl("create", "-f", "-", stdin=json.dumps(adopted_node(name)))
-    plane.kubectl("apply", "-f", str(MANIFESTS / "cluster.yaml"))
-    plane.kubectl("rollout", "status", "deployment/web", "--timeout=60s", timeout=70)
-    plane.kubectl("apply", "-f", str(MANIFESTS / "policy.yaml"))
-    plane.kubectl("apply", "-f", "-", stdin=(MANIFESTS / "pools.yaml").read_text().replace("ENDPOINT", stack.endpoint))
-    plane.kubectl("apply", "-f", str(MANIFESTS / "queues.yaml"))
-    plane.kubectl("wait", "--for=condition=Ready", "cpool", "--all", "--timeout=60s", timeout=70)
-    plane.kubectl("wait", "--for=condition=Active", "clusterqueue/training", "--timeout=60s", timeout=70)
+        stack.plane.kubectl("create", "-f", "-", stdin=json.dumps(adopted_node(name)))
+    stack.plane.kubectl("apply", "-f", str(MANIFESTS / "cluster.yaml"))
+    stack.plane.kubectl("rollout", "status", "deployment/web", "--timeout=60s", timeout=70)
+    stack.plane.kubectl("apply", "-f", str(MANIFESTS / "policy.yaml"))
+    stack.plane.kubectl(
+        "apply", "-f", "-", stdin=(MANIFESTS / "pools.yaml").read_text().replace("ENDPOINT", stack.cloud.endpoint)
+    )
+    stack.plane.kubectl("apply", "-f", str(MANIFESTS / "queues.yaml"))
+    stack.plane.kubectl("wait", "--for=condition=Ready", "cpool", "--all", "--timeout=60s", timeout=70)
+    stack.plane.kubectl("wait", "--for=condition=Active", "clusterqueue/training", "--timeout=60s", timeout=70)
 
 
-def submit(plane: ControlPlane) -> None:
+def submit(stack: Stack) -> None:
     """The four gangs."""
-    plane.kubectl("apply", "-f", str(MANIFESTS / "jobs.yaml"))
-    plane.kubectl("create", "-f", "-", stdin="---\n".join(json.dumps(pod) + "\n" for pod in group_pods()))
+    stack.plane.kubectl("apply", "-f", str(MANIFESTS / "jobs.yaml"))
+    stack.plane.kubectl("create", "-f", "-", stdin="---\n".join(json.dumps(pod) + "\n" for pod in group_pods()))
 
 
 def _numbered(pod: Mapping[str, Any], number: int) -> dict[str, Any]:

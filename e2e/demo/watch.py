@@ -1,8 +1,7 @@
 """What the demo sees: one sample a second of the cluster and the cloud, and the live table made of it."""
 
 import json
-import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from rich.table import Table
 
 from corral.answer import Facts, answer
-from e2e.controlplane.cluster import ControlPlane
 from e2e.demo.scene import GANGS
+from e2e.stack import Stack
 from kube.autoscaling import ProvisioningRequest
 from kube.core import Node, Pod
 from kube.kueue import ClusterQueue, Workload
@@ -60,9 +59,9 @@ class Sample:
         return [machine for machine in self.machines if machine["state"] != "terminated"]
 
 
-def look(plane: ControlPlane, endpoint: str) -> Sample:
+def look(stack: Stack) -> Sample:
     """One sample. Raises ControlPlaneError when the API server can't be read."""
-    items = json.loads(plane.kubectl("get", KINDS, "--all-namespaces", "--output=json"))["items"]
+    items = json.loads(stack.plane.kubectl("get", KINDS, "--all-namespaces", "--output=json"))["items"]
     by_kind: dict[str, list[Any]] = {}
     for item in items:
         by_kind.setdefault(item["kind"], []).append(item)
@@ -78,7 +77,7 @@ def look(plane: ControlPlane, endpoint: str) -> Sample:
         queue=queues[0] if queues else None,
         pods=pods,
         nodes={node.metadata.name: node for node in nodes},
-        machines=tuple(_machines(endpoint)),
+        machines=tuple(stack.cloud.machines().values()),
     )
 
 
@@ -125,9 +124,3 @@ def _nodes(sample: Sample, gang: str, booking: Booking | None) -> str:
 def _gang(workload: Workload) -> str:
     owners = [owner.name for owner in workload.metadata.owner_references if owner.kind == "Job"]
     return owners[0] if owners else workload.metadata.name
-
-
-def _machines(endpoint: str) -> Iterable[Mapping[str, Any]]:
-    with urllib.request.urlopen(f"{endpoint}/v1/instances", timeout=5) as reply:
-        found: dict[str, list[dict[str, Any]]] = json.load(reply)
-    return found["instances"]
