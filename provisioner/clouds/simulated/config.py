@@ -137,14 +137,13 @@ class Config(Strict, frozen=True, kw_only=True):
         return {**shape.labels, **fixed, **self.region_labels()}
 
     def place_labels(self, zone: str, rack: str) -> dict[str, str]:
-        """Topology labels of a place; no rack ("") is told by the zone alone."""
-        racks = {each.name: each for each in self._racks(zone)}
-        labels = {ZONE: zone}
-        if rack in racks:
-            labels[self.topology_labels.rack] = rack
-            if block := racks[rack].block:
-                labels[self.topology_labels.block] = block
-        return labels
+        """Topology labels of a place; no rack ("") is told by the zone alone, a rack of another zone by its own."""
+        for home in self.zones:
+            for there in home.racks:
+                if there.name == rack:
+                    block = {} if there.block is None else {self.topology_labels.block: there.block}
+                    return {ZONE: home.name, **block, self.topology_labels.rack: rack}
+        return {ZONE: zone}
 
     def slots(self, zone: str, shape: str) -> dict[str, int]:
         """Machines of the shape that stand in each rack of the zone."""

@@ -1,0 +1,147 @@
+"""The simulated cloud as a process of a test: started, asked, spoilt, killed and started again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+START_SECONDS = 60.0
+
+
+class SimCloudError(Exception):
+    """The server did not start; the message ends with its last lines."""
+
+
+class SimCloud:
+    """One server with its files in `directory`, which it needs for itself. All calls block.
+
+    `config` is the configuration file's content; port, state and kubeconfig are filled in. A context manager: started on entry.
+    """
+
+    def __init__(self, directory: Path, config: Mapping[str, Any], *, kubeconfig: Path | None = None) -> None:
+        self.directory = directory
+        self.port = _free_port()
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.log = directory / "simulated-cloud.log"
+        cluster = {} if kubeconfig is None else {"kubeconfig": str(kubeconfig)}
+        own = {"kind": "SimulatedCloud", "port": self.port, "state": str(directory / "cloud.db"), **cluster}
+        self._config = directory / "simulated-cloud.yaml"
+        directory.mkdir(parents=True, exist_ok=True)
+        self._config.write_text(yaml.safe_dump({**config, **own}))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when it answers. Raises SimCloudError."""
+        command = [sys.executable, "-m", "provisioner.clouds.simulated", "--config", str(self._config)]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=ROOT, env={**os.environ}, stdout=log, stderr=log)
+        end = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                self.stop()
+                raise SimCloudError(f"the simulated cloud did not start:\n{self.log.read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Ends the process and returns its exit code (negative: the signal's number)."""
+        if self._process is None:
+            return 0
+        self._process.send_signal(number)
+        try:
+            code = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self._process = None
+        return code
+
+    def kill(self) -> None:
+        """Ends it as a power cut would."""
+        self.stop(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Kills it and starts it again on the same state and port."""
+        self.kill()
+        self.start()
+
+    def get(self, path: str) -> Any:
+        """The decoded answer. Raises urllib.error.HTTPError."""
+        return self._send("GET", path)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """`post("/v1/launch", {...})`, `post("/control/faults", {...})`."""
+        return self._send("POST", path, body)
+
+    def put(self, path: str, body: Mapping[str, Any]) -> Any:
+        """`put("/control/stock", {...})`, `put("/control/reservations", {...})`."""
+        return self._send("PUT", path, body)
+
+    def delete(self, path: str) -> Any:
+        """`delete("/control/faults")` clears all faults."""
+        return self._send("DELETE", path)
+
+    def launch(self, token: str, **order: Any) -> list[dict[str, Any]]:
+        """Instances; on demand, one machine, if the order doesn't say otherwise."""
+        body = {"token": token, "capacityType": "on-demand", "count": 1, **order}
+        instances: list[dict[str, Any]] = self.post("/v1/launch", body)["instances"]
+        return instances
+
+    def terminate(self, *ids: str) -> None:
+        self.post("/v1/terminate", {"ids": ids})
+
+    def fault(self, kind: str, **fields: Any) -> str:
+        """Adds a fault and returns its id."""
+        identity: str = self.post("/control/faults", {"kind": kind, **fields})["id"]
+        return identity
+
+    def machines(self) -> dict[str, dict[str, Any]]:
+        """All that the cloud knows of every machine, by id."""
+        return {each["id"]: each for each in self.get("/control/instances")["instances"]}
+
+    def calls(self, call: str = "") -> list[dict[str, Any]]:
+        """The log of calls, all or of one name."""
+        return [each for each in self.get("/control/calls")["calls"] if call in ("", each["call"])]
+
+    def _answers(self) -> bool:
+        try:
+            self._send("GET", "/healthz")
+        except OSError:
+            return False
+        return True
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.endpoint + path, data=data, method=method)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.load(response)
+
+
+def error_of(error: urllib.error.HTTPError) -> tuple[int, str]:
+    """Status and code of a refused call."""
+    return error.code, json.load(error)["error"]["code"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
