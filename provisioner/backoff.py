@@ -46,7 +46,7 @@ class Backoffs:
 
     def __init__(self, changed: Callable[[str], None] = lambda _: None) -> None:
         self._entries: dict[Key, Entry] = {}
-        self._changed = changed
+        self.changed = changed
 
     def record(
         self,
@@ -68,12 +68,12 @@ class Backoffs:
             return
         key = Key(pool, source, shape, zone, reservation or "")
         self._entries[key] = _next(self._entries.get(key), key, kind, message[:_MESSAGE], now)
-        self._changed(pool)
+        self.changed(pool)
 
     def clear(self, pool: str, source: str, shape: str, zone: str, reservation: str | None) -> None:
         """A purchase succeeded: the key is sound again."""
         if self._entries.pop(Key(pool, source, shape, zone, reservation or ""), None):
-            self._changed(pool)
+            self.changed(pool)
 
     def active(self, key: Key, now: datetime) -> Entry | None:
         """The backoff that holds for `key` now, None when it may be tried."""

@@ -1,0 +1,169 @@
+"""The provisioner service: `python -m provisioner.main --config FILE`, or `corral provisioner --config FILE`."""
+
+import argparse
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kube import autoscaling, core, kueue, ours, resources
+from provisioner import bookings
+from provisioner.backoff import Backoffs
+from provisioner.clouds.registry import Clouds
+from provisioner.pace import Pace
+from provisioner.pools import PoolReconciler
+from provisioner.reaper import Reaper
+from provisioner.requests import ALL, Planner
+from provisioner.scalein import ScaleInLoop
+from provisioner.settings import ProvisionerSettings
+from provisioner.state import MANAGER, State
+from runtime import logging, metrics
+from runtime.client import Client, Resource
+from runtime.controller import Controller
+from runtime.events import Recorder
+from runtime.manager import Manager
+from runtime.settings import load
+from runtime.store import Object, Store
+
+REPORTER = "corral.dev/provisioner"
+POOL_DEBOUNCE = 1.0
+"""Seconds: a pool's status follows changes of nodes and bookings this much later, all of them at once."""
+LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+async def run(config_path: str | Path) -> None:
+    """Until SIGTERM. Raises SettingsError for a file that can't be used, and what Manager.run raises."""
+    settings = load(config_path, ProvisionerSettings)
+    logging.setup(settings.logging.level, settings.logging.format)
+    client = await Client.connect(settings.client_connection)
+    installation = settings.installation or await _cluster_uid(client)
+    clouds = Clouds()
+    try:
+        await build(settings, client, installation, clouds).run()
+    finally:
+        await clouds.close()
+
+
+async def _cluster_uid(client: Client) -> str:
+    """The uid of namespace kube-system: it is as old as the cluster, and no other has it."""
+    found = await client.get(Resource(*resources.NAMESPACES), "kube-system")
+    return str(found["metadata"]["uid"])
+
+
+def build(settings: ProvisionerSettings, client: Client, installation: str, clouds: Clouds) -> Manager:
+    """The manager with everything registered."""
+    manager = Manager(settings, client, MANAGER)
+    state = _state(manager, settings, installation)
+    state.bookings.on_change(lambda old, new: state.ledger.settle(old, _now()) if old and new is None else None)
+    recorder = Recorder(client, REPORTER, _now)
+
+    planner = Planner(state, client, recorder, _now)
+    planning = Controller("planner", planner.reconcile, timeout=600.0, backoff_base=0.5)
+    wake_planner = _debounced(planning, ALL, settings.debounce_seconds)
+    planning.watch(state.requests, lambda _: [ALL])
+    _wake_on_changes(state, wake_planner)
+    metrics.gauge("corral_requests_waiting", "Requests that wait, by reason", lambda: _waiting(planner))
+
+    looking = Controller("pools", PoolReconciler(state, client, recorder, clouds, _now, wake_planner).reconcile, workers=4)
+    looking.watch(state.pools, lambda pool: [pool.metadata.name])
+    _wake_pools(state, looking)
+    state.backoffs.changed = looking.enqueue
+
+    pace = Pace()
+    booking = bookings.BookingReconciler(state, client, recorder, _now)
+    for controller in (planning, looking, bookings.controller(booking, state)):
+        manager.controller(controller)
+    manager.background("scale-in", ScaleInLoop(state, client, _now, pace).run)
+    manager.background("reaper", Reaper(state, client, recorder, _now, pace).run)
+    return manager
+
+
+def _state(manager: Manager, settings: ProvisionerSettings, installation: str) -> State:
+    return State(
+        settings=settings,
+        installation=installation,
+        nodes=manager.reflector(Resource(*resources.NODES), core.Node),
+        pods=manager.reflector(Resource(*resources.PODS), core.Pod, field_selector=LIVE_PODS),
+        daemon_sets=manager.reflector(Resource(*resources.DAEMON_SETS), core.DaemonSet),
+        requests=manager.reflector(Resource(*resources.PROVISIONING_REQUESTS), autoscaling.ProvisioningRequest),
+        templates=manager.reflector(Resource(*resources.POD_TEMPLATES), core.PodTemplate),
+        workloads=manager.reflector(Resource(*resources.WORKLOADS), kueue.Workload),
+        checks=manager.reflector(Resource(*resources.ADMISSION_CHECKS), kueue.AdmissionCheck),
+        flavors=manager.reflector(Resource(*resources.RESOURCE_FLAVORS), kueue.ResourceFlavor),
+        cluster_queues=manager.reflector(Resource(*resources.CLUSTER_QUEUES), kueue.ClusterQueue),
+        pools=manager.reflector(Resource(*resources.CAPACITY_POOLS), ours.CapacityPool),
+        policies=manager.reflector(Resource(*resources.CAPACITY_POLICIES), ours.CapacityPolicy),
+        bookings=manager.reflector(Resource(*resources.BOOKINGS), ours.Booking),
+        runtime_classes=manager.reflector(Resource(*resources.RUNTIME_CLASSES), core.RuntimeClass),
+        backoffs=Backoffs(),
+    )
+
+
+# --- what wakes what ------------------------------------------------------------------------------------------------------
+
+
+def _debounced(controller: Controller[str], key: str, after: float) -> Callable[[], None]:
+    return lambda: controller.enqueue(key, after=after)
+
+
+def _wake_on_changes(state: State, wake: Callable[[], None]) -> None:
+    """A pass for all that a plan rests on. Changes that no plan depends on wake nobody: heartbeats, statuses of our own."""
+    state.nodes.on_change(lambda old, new: wake() if _node_facts(old) != _node_facts(new) else None)
+    state.pods.on_change(lambda old, new: wake() if _pod_facts(old) != _pod_facts(new) else None)
+    state.workloads.on_change(lambda old, new: wake() if _quota_facts(old) != _quota_facts(new) else None)
+    state.pools.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
+    quiet: Iterable[Store[core.PodTemplate] | Store[ours.Booking] | Store[ours.CapacityPolicy] | Store[core.DaemonSet]]
+    quiet = (state.templates, state.bookings, state.policies, state.daemon_sets)
+    for store in quiet:
+        store.on_change(lambda _old, _new: wake())
+    state.checks.on_change(lambda _old, _new: wake())
+
+
+def _node_facts(node: core.Node | None) -> object:
+    return node and (node.metadata.labels, node.spec, node.status.allocatable, node.ready, node.metadata.deletion_timestamp)
+
+
+def _pod_facts(pod: core.Pod | None) -> object:
+    return pod and (pod.spec.node_name, pod.terminal)
+
+
+def _quota_facts(workload: kueue.Workload | None) -> object:
+    if workload is None:
+        return None
+    checks = [state.name for state in workload.status.admission_checks]
+    return workload.metadata.uid, workload.spec.active, workload.quota_reserved, workload.evicted, workload.finished, checks
+
+
+def _spec(pool: ours.CapacityPool | None) -> object:
+    return pool and (pool.metadata.uid, pool.spec)
+
+
+def _wake_pools(state: State, controller: Controller[str]) -> None:
+    """Pool statuses count nodes and bookings, and name DaemonSets and flavors."""
+
+    def all_pools(_old: Object | None, _new: Object | None) -> None:
+        for pool in state.pools.values():
+            controller.enqueue(pool.metadata.name, after=POOL_DEBOUNCE)
+
+    state.nodes.on_change(lambda old, new: all_pools(old, new) if _node_facts(old) != _node_facts(new) else None)
+    state.bookings.on_change(all_pools)
+    state.daemon_sets.on_change(lambda old, new: all_pools(old, new) if _template(old) != _template(new) else None)
+    state.flavors.on_change(all_pools)
+
+
+def _template(daemon_set: core.DaemonSet | None) -> object:
+    return daemon_set and daemon_set.spec
+
+
+def _waiting(planner: Planner) -> Iterable[tuple[float, dict[str, str]]]:
+    return [(count, {"reason": reason}) for reason, count in planner.waiting.items()]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--config", required=True, help="path of the Configuration file")
+    asyncio.run(run(arguments.parse_args().config))
