@@ -7,9 +7,9 @@ from capacity.findings import considered, prepaid_misfits, usable
 from capacity.model import Finding, Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
 from capacity.quantity import dollars
 from capacity.relax import cheapest, emptied, most_pods, relaxations, unbound
-from capacity.search import search
+from capacity.search import by_luck, search
 from capacity.solver import SearchLimitError
-from capacity.supply import gather, lucky_mixes, safe_mixes
+from capacity.supply import gather, safe_mixes
 from capacity.topology import required_key
 
 
@@ -32,7 +32,8 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
 def _hopeless(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool:
     """Not even a lucky order would do if everything were free; when that can't be told, there is hope."""
     try:
-        return all(search(gang, emptied(snapshot), preferences, mixes) is None for mixes in (safe_mixes, lucky_mixes))
+        empty = emptied(snapshot)
+        return search(gang, empty, preferences) is None and not by_luck(gang, empty, preferences)
     except SearchLimitError:
         return False
 

@@ -3,9 +3,8 @@
 from capacity.explain import explain
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
 from capacity.prove import prove
-from capacity.search import search
+from capacity.search import by_luck, search
 from capacity.solver import SearchLimitError
-from capacity.supply import lucky_mixes
 
 
 def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
@@ -20,7 +19,7 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
         return Undecidable(unclear)
     try:
         found = search(gang, snapshot, preferences)
-        if found is None and search(gang, snapshot, preferences, lucky_mixes) is not None:
+        if found is None and by_luck(gang, snapshot, preferences):
             return Undecidable((_luck(gang),))
     except SearchLimitError as error:
         return Undecidable((f"the search was cut off: {error}",))

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from capacity.model import Gang, Plan, Preferences, Snapshot
+from capacity.model import Gang, Plan, PodSet, Preferences, Snapshot
 from capacity.quantity import dollars
 from capacity.search import search
 from capacity.solver import SearchLimitError
+from capacity.supply import gather, safe_mixes
 from capacity.topology import required_key, wider
 
 
@@ -33,15 +34,27 @@ def most_pods(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> dict[
     """
     found = dict.fromkeys((pod_set.name for pod_set in gang.pod_sets), 0)
     for pod_set in sorted(gang.pod_sets, key=lambda one: (one.count, one.name)):
-        low, high = 0, pod_set.count
+        low, high = 0, most_alone(gang, pod_set, snapshot, preferences)
+        middle = high  # mostly right at once
         while low < high:
-            middle = (low + high + 1) // 2
             if cheapest(_resized(gang, {**found, pod_set.name: middle}), snapshot, preferences) is not None:
                 low = middle
             else:
                 high = middle - 1
+            middle = (low + high + 1) // 2
         found[pod_set.name] = low
     return found
+
+
+def most_alone(gang: Gang, pod_set: PodSet, snapshot: Snapshot, preferences: Preferences) -> int:
+    """How many pods of one pod set could go if they had all to themselves, price apart, but in one domain of their level."""
+    key = required_key(pod_set, preferences)
+    rooms: dict[str | None, int] = {}
+    for cell in gather(gang, (pod_set,), snapshot, preferences, (key,) if key else (), safe_mixes):
+        value = cell.domains[0] if key else ""
+        if value is not None:
+            rooms[value] = rooms.get(value, 0) + cell.patterns[0][0] * cell.limit
+    return min(pod_set.count, max(rooms.values(), default=0))
 
 
 def relaxations(gang: Gang, snapshot: Snapshot, preferences: Preferences, found: dict[str, int]) -> Iterator[str]:

@@ -3,13 +3,13 @@ domains.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 
 from capacity.model import Gang, Node, Offering, Plan, PodSet, Preferences, Purchase, Snapshot, Use
 from capacity.place import Placer, Unit, trim, units
-from capacity.solver import Column, Pattern, Solution, solve
-from capacity.supply import Cell, Member, Mixes, covers, gather, safe_mixes
+from capacity.solver import Column, Pattern, Solution, floor, solve
+from capacity.supply import Cell, Member, Mixes, covers, gather, lucky_mixes, safe_mixes
 from capacity.topology import Levels, ways
 
 Mask = tuple[bool, ...]
@@ -32,20 +32,31 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A domain for each key in use. `inside` holds the parts in the domain chosen last, `others` all parts of pod sets that
+    it leaves free; `room` is how many pods the chosen domains could hold: what stays larger stays whole for others.
+    """
+
+    inside: list[Part]
+    others: list[Part]
+    room: int
+    domains: Chosen
+
+    def parts(self) -> list[Part]:
+        if not self.others:
+            return self.inside
+        known = {id(cell) for cell, _ in self.inside}
+        return self.inside + [part for part in self.others if id(part[0]) not in known]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was found in one set of domains; `key` orders answers, the best first."""
 
-    key: tuple[object, ...]
+    key: tuple[int, int, int, int, int, Chosen]
     columns: dict[Column, list[Cell]]
     solution: Solution
     domains: Chosen
-
-
-@dataclass(slots=True)
-class _Memo:
-    """Sets of domains that look alike share one solution."""
-
-    solved: dict[tuple[Column, ...], Solution | None] = field(default_factory=dict)
 
 
 def question(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Question:
@@ -67,23 +78,35 @@ def search(gang: Gang, snapshot: Snapshot, preferences: Preferences, mixes: Mixe
     return None
 
 
+def by_luck(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool:
+    """Whether a gang that has no plan fits in a lucky order all the same, or may; the pods of one pod set never compete."""
+    several = sum(1 for pod_set in gang.pod_sets if pod_set.count > 0) > 1
+    return several and search(gang, snapshot, preferences, lucky_mixes) is not None
+
+
 def _best(asked: Question, cells: Sequence[Cell], keys: tuple[str, ...], levels: Levels) -> Answer | None:
-    memo = _Memo()
-    answers = (_answer(asked, parts, chosen, memo) for parts, chosen in combinations(asked, cells, keys, levels))
-    return min((answer for answer in answers if answer is not None), key=lambda answer: answer.key, default=None)
+    """The smallest sets of domains come first, and the search ends where no later one can be better."""
+    memo: dict[tuple[Column, ...], Solution | None] = {}  # sets of domains that look alike share one solution
+    best: Answer | None = None
+    for choice in sorted(choices(asked, cells, keys, levels), key=lambda choice: (choice.room, choice.domains)):
+        if best is not None and best.key[:3] < (0, 0, choice.room):
+            break
+        answer = _answer(asked, choice, memo, best)
+        if answer is not None and (best is None or answer.key < best.key):
+            best = answer
+    return best
 
 
-def combinations(
-    asked: Question, cells: Sequence[Cell], keys: tuple[str, ...], levels: Levels
-) -> Iterator[tuple[list[Part], Chosen]]:
-    """Each choice of one domain for each key in use, the widest key first, without those that can't hold the pods by count
-    alone.
-    """
-    order = sorted(levels.used(), key=lambda key: _place(key, levels))
-    start = [(cell, (True,) * len(asked.pod_sets)) for cell in cells]
-    yield from _choose(
-        asked.demand, start, [(keys.index(key), key, tuple(key in one for one in levels.keys)) for key in order], ()
-    )
+def choices(asked: Question, cells: Sequence[Cell], keys: tuple[str, ...], levels: Levels) -> Iterator[Choice]:
+    """Each choice of one domain for each key in use, the widest first, without those that can't hold the pods by count alone."""
+    everywhere = (True,) * len(asked.pod_sets)
+    start = [(cell, everywhere) for cell in cells]
+    steps = [
+        (keys.index(key), key, tuple(key in one for one in levels.keys))
+        for key in sorted(levels.used(), key=lambda key: _place(key, levels))
+    ]
+    if _rooms(asked.demand, start, everywhere) is not None:
+        yield from _choose(asked.demand, Choice(start, [], 0, ()), steps)
 
 
 def _place(key: str, levels: Levels) -> tuple[int, str]:
@@ -91,50 +114,54 @@ def _place(key: str, levels: Levels) -> tuple[int, str]:
     return max(one.index(key) for one in levels.keys if key in one), key
 
 
-def _choose(
-    demand: Pattern, parts: list[Part], steps: list[tuple[int, str, Mask]], chosen: Chosen
-) -> Iterator[tuple[list[Part], Chosen]]:
-    if not _enough(demand, parts, (True,) * len(demand)):
-        return
+def _choose(demand: Pattern, choice: Choice, steps: Sequence[tuple[int, str, Mask]]) -> Iterator[Choice]:
     if not steps:
-        yield parts, chosen
+        yield choice
         return
     (index, key, bound), *rest = steps
+    parts = choice.parts()
     others = [(cell, mask) for cell, old in parts if any(mask := tuple(m and not b for m, b in zip(old, bound, strict=True)))]
+    for value, inside in sorted(_by_domain(parts, index).items()):
+        room = _rooms(demand, inside, bound)
+        if room is not None:
+            yield from _choose(demand, Choice(inside, others, choice.room + room, (*choice.domains, (key, value))), rest)
+
+
+def _by_domain(parts: Sequence[Part], index: int) -> dict[str, list[Part]]:
     domains: dict[str, list[Part]] = {}
-    for cell, mask in parts:
-        value = cell.domains[index]
+    for part in parts:
+        value = part[0].domains[index]
         if value is not None:
-            domains.setdefault(value, []).append((cell, mask))
-    for value in sorted(domains):
-        inside = domains[value]
-        if _enough(demand, inside, bound):
-            names = {id(cell) for cell, _ in inside}
-            outside = [part for part in others if id(part[0]) not in names]
-            yield from _choose(demand, inside + outside, rest, (*chosen, (key, value)))
+            domains.setdefault(value, []).append(part)
+    return domains
 
 
-def _enough(demand: Pattern, parts: Sequence[Part], wanted: Mask) -> bool:
-    """Whether each wanted pod set has slots enough if it had the place to itself."""
+def _rooms(demand: Pattern, parts: Sequence[Part], wanted: Mask) -> int | None:
+    """Slots over all wanted pod sets, each as if it had the place to itself; None when one of them has too few even so."""
+    total = 0
     for index, count in enumerate(demand):
         if wanted[index]:
-            room = sum(cell.limit * max(p[index] for p in cell.patterns) for cell, mask in parts if mask[index])
+            room = sum([cell.limit * max([p[index] for p in cell.patterns]) for cell, mask in parts if mask[index]])
             if room < count:
-                return False
-    return True
+                return None
+            total += room
+    return total
 
 
-def _answer(asked: Question, parts: Sequence[Part], chosen: Chosen, memo: _Memo) -> Answer | None:
-    columns = _columns(parts, sum(asked.demand))
+def _answer(
+    asked: Question, choice: Choice, memo: dict[tuple[Column, ...], Solution | None], best: Answer | None
+) -> Answer | None:
+    columns = _columns(choice.parts(), sum(asked.demand))
     key = tuple(columns)
-    if key not in memo.solved:
-        memo.solved[key] = solve(key, asked.demand, asked.preferences.price_ceiling)
-    solution = memo.solved[key]
+    if key not in memo:
+        if best is not None and best.key[:3] < (*floor(key, asked.demand), choice.room):
+            return None
+        memo[key] = solve(key, asked.demand, asked.preferences.price_ceiling)
+    solution = memo[key]
     if solution is None:
         return None
     price, rank, slots, nodes = solution.cost
-    room = sum(cell.limit * sum(max(column) for column in zip(*cell.patterns, strict=True)) for cell, _ in parts) if chosen else 0
-    return Answer((price, rank, room, slots, nodes, chosen), columns, solution, chosen)
+    return Answer((price, rank, choice.room, slots, nodes, choice.domains), columns, solution, choice.domains)
 
 
 def _columns(parts: Sequence[Part], most: int) -> dict[Column, list[Cell]]:

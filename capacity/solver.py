@@ -9,8 +9,9 @@ and checked in integers.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib import import_module
-from math import gcd
+from math import ceil, gcd
 from typing import Any
 
 Pattern = tuple[int, ...]
@@ -69,6 +70,23 @@ def solve(columns: Sequence[Column], demand: Sequence[int], ceiling: int | None 
     if len(demand) == 1 and len({column.patterns for column in columns}) == 1:
         return _by_sorting(columns, demand[0], ceiling)
     return _by_stages(columns, demand, ceiling)
+
+
+def floor(columns: Sequence[Column], demand: Sequence[int]) -> tuple[int, int]:
+    """Price and ranks that no answer is below: each pod set alone, on parts of nodes, the cheapest slots first."""
+    prices = [[(column.price, column) for column in columns], [(column.rank, column) for column in columns]]
+    least = [max(_least(priced, index, wanted) for index, wanted in enumerate(demand)) for priced in prices]
+    return least[0], least[1]
+
+
+def _least(priced: Sequence[tuple[int, Column]], index: int, wanted: int) -> int:
+    offers = [(price, max(p[index] for p in column.patterns), column.limit) for price, column in priced]
+    total, left = Fraction(0), wanted
+    for price, slots, limit in sorted((o for o in offers if o[1]), key=lambda o: Fraction(o[0], o[1])):
+        taken = min(left, slots * limit)
+        total += Fraction(price * taken, slots)
+        left -= taken
+    return ceil(total)
 
 
 def _enough(columns: Sequence[Column], demand: Sequence[int]) -> bool:
