@@ -1,0 +1,173 @@
+from typing import Any
+
+import pytest
+
+from admission.gang import FlavorMissingError, Member, WorkloadMistakeError, members
+from kube.kueue import ResourceFlavor, Workload
+from tests.admission.objects import assignment, flavor, pod_set, workload
+
+Json = dict[str, Any]
+FLAVORS = {
+    "h100": flavor("h100", {"gpu": "h100"}, [{"key": "gpu", "operator": "Exists"}]),
+    "spot": flavor("spot", {"cap": "spot"}),
+}
+
+
+def gang(
+    given: Workload,
+    *,
+    on_flavors: tuple[str, ...] = (),
+    managed: tuple[str, ...] = (),
+    flavors: dict[str, ResourceFlavor] = FLAVORS,
+) -> tuple[Member, ...]:
+    return members(given, on_flavors, managed, flavors)
+
+
+def counts(found: tuple[Member, ...]) -> dict[str, int]:
+    return {each.name: each.count for each in found}
+
+
+def template(**spec: Any) -> Json:
+    return {"spec": {"containers": [{"name": "main"}], **spec}}
+
+
+def wants(kind: str, resource: str, where: str = "containers") -> Json:
+    asking = {"name": "asking", "resources": {kind: {resource: "1"}}}
+    return template(**{where: [asking]})
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "expected"),
+    [
+        pytest.param(workload(), {}, {"main": 4}, id="count of the template"),
+        pytest.param(workload(assignments=[assignment(count=3)]), {}, {"main": 3}, id="partial admission"),
+        pytest.param(workload(assignments=[assignment(count=0)]), {}, {}, id="admitted count zero"),
+        pytest.param(workload(pod_set(count=0)), {}, {}, id="spec count zero"),
+        pytest.param(workload(pod_set(count=0), assignments=[assignment(count=2)]), {}, {"main": 2}, id="admitted count wins"),
+        pytest.param(workload(pod_set("head", 1), pod_set("workers", 0)), {}, {"head": 1}, id="zero count is skipped (#13975)"),
+        pytest.param(workload(assignments=[]), {}, {}, id="no assignment"),
+        pytest.param(
+            workload(pod_set("a"), pod_set("b"), assignments=[assignment("a"), assignment("b", "spot")]),
+            {"on_flavors": ("spot",)},
+            {"b": 4},
+            id="only pod sets on the check's flavors",
+        ),
+        pytest.param(
+            workload(assignments=[{"name": "main", "flavors": {"cpu": "h100", "nvidia.com/gpu": "spot"}}]),
+            {"on_flavors": ("spot",)},
+            {"main": 4},
+            id="one of two flavors is enough",
+        ),
+        pytest.param(workload(), {"on_flavors": ("other",)}, {}, id="none on the check's flavors"),
+        pytest.param(
+            workload(pod_set("a", template=wants("requests", "gpu")), pod_set("b")),
+            {"managed": ("gpu",)},
+            {"a": 4},
+            id="managed: request",
+        ),
+        pytest.param(
+            workload(pod_set("a", template=wants("limits", "gpu")), pod_set("b")),
+            {"managed": ("gpu",)},
+            {"a": 4},
+            id="managed: limit",
+        ),
+        pytest.param(
+            workload(pod_set("a", template=wants("requests", "gpu", "initContainers"))),
+            {"managed": ("gpu",)},
+            {"a": 4},
+            id="managed: init",
+        ),
+        pytest.param(workload(), {"managed": ("tpu",)}, {}, id="nothing managed: not needed"),
+    ],
+)
+def test_who_needs_capacity(given: Workload, options: dict[str, tuple[str, ...]], expected: dict[str, int]) -> None:
+    assert counts(gang(given, **options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "selector"),
+    [
+        pytest.param({}, {"gpu": "h100"}, id="flavor's labels"),
+        pytest.param({"nodeSelector": {"a": "b"}}, {"a": "b", "gpu": "h100"}, id="beside the template's own"),
+        pytest.param({"nodeSelector": {"gpu": "h100"}}, {"gpu": "h100"}, id="equal values are fine"),
+    ],
+)
+def test_flavor_selects_nodes(spec: Json, selector: dict[str, str]) -> None:
+    [found] = gang(workload(pod_set(template=template(**spec))))
+    assert found.template["spec"]["nodeSelector"] == selector
+
+
+def test_contradicting_selector_is_the_users_mistake() -> None:
+    given = workload(pod_set(template=template(nodeSelector={"gpu": "a100"})))
+    with pytest.raises(WorkloadMistakeError, match='pod set "main": nodeSelector gpu=a100 contradicts ResourceFlavor "h100"'):
+        gang(given)
+
+
+def test_missing_flavor_is_named() -> None:
+    with pytest.raises(FlavorMissingError, match='ResourceFlavor "h100" of pod set "main" is not there'):
+        gang(workload(), flavors={})
+
+
+def test_flavor_without_marks_leaves_the_template_alone() -> None:
+    given = template()
+    [found] = gang(workload(pod_set(template=given)), flavors={"h100": flavor()})
+    assert found.template == given
+
+
+def test_both_flavors_of_a_pod_set_count() -> None:
+    given = workload(assignments=[{"name": "main", "flavors": {"cpu": "spot", "nvidia.com/gpu": "h100"}}])
+    [found] = gang(given)
+    assert found.template["spec"]["nodeSelector"] == {"gpu": "h100", "cap": "spot"}
+
+
+def test_tolerations_are_added_once() -> None:
+    own = [{"key": "gpu", "operator": "Exists"}, {"key": "mine", "operator": "Exists"}]
+    [found] = gang(workload(pod_set(template=template(tolerations=own))))
+    assert found.template["spec"]["tolerations"] == own
+    [found] = gang(workload())
+    assert found.template["spec"]["tolerations"] == [{"key": "gpu", "operator": "Exists"}]
+
+
+def test_limits_stand_in_for_missing_requests() -> None:
+    resources = {"limits": {"cpu": "2", "nvidia.com/gpu": "8"}, "requests": {"cpu": "1"}}
+    given = template(containers=[{"name": "c", "resources": resources}], initContainers=[{"name": "i", "resources": resources}])
+    [found] = gang(workload(pod_set(template=given)))
+    for kind in ("containers", "initContainers"):
+        assert found.template["spec"][kind][0]["resources"]["requests"] == {"cpu": "1", "nvidia.com/gpu": "8"}
+    assert given["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1"}, "the stored workload is not touched"
+
+
+def test_labels_are_kept() -> None:
+    """A pod with affinity to its own job-name label could not be planned without it (kueue#7597)."""
+    given = {"metadata": {"labels": {"job-name": "llm"}, "annotations": {"a": "b"}}, **template()}
+    [found] = gang(workload(pod_set(template=given)))
+    assert found.template["metadata"] == given["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("topology", "own", "expected"),
+    [
+        pytest.param({"required": "rack"}, {}, {"corral.dev/required-topology": "rack"}, id="required"),
+        pytest.param({"preferred": "block"}, {}, {"corral.dev/preferred-topology": "block"}, id="preferred"),
+        pytest.param({"unconstrained": True}, {}, None, id="unconstrained"),
+        pytest.param(
+            {"required": "rack"},
+            {"corral.dev/required-topology": "host"},
+            {"corral.dev/required-topology": "host"},
+            id="the template's own comes first",
+        ),
+        pytest.param(
+            None, {"corral.dev/required-topology": "host"}, {"corral.dev/required-topology": "host"}, id="none of Kueue's"
+        ),
+    ],
+)
+def test_kueues_topology_request_is_carried(topology: Json | None, own: dict[str, str], expected: dict[str, str] | None) -> None:
+    given = template() | ({"metadata": {"annotations": own}} if own else {})
+    [found] = gang(workload(pod_set(template=given, topology=topology)))
+    assert found.template.get("metadata", {}).get("annotations") == expected
+
+
+def test_null_counts_as_absent() -> None:
+    given = template(nodeSelector=None, tolerations=None, initContainers=None, containers=[{"name": "c", "resources": None}])
+    [found] = gang(workload(pod_set(template=given)))
+    assert found.template["spec"]["nodeSelector"] == {"gpu": "h100"}

@@ -1,0 +1,121 @@
+from typing import Any
+
+import pytest
+
+from admission.decide import RetryRule
+from admission.gang import WorkloadMistakeError
+from admission.terms import Terms, Unusable, parameters, terms
+from kube.kueue import ParametersReference
+from tests.admission.objects import config, policy
+
+POLICY = ParametersReference(api_group="corral.dev", kind="CapacityPolicy", name="training")
+CONFIG = ParametersReference(api_group="kueue.x-k8s.io", kind="ProvisioningRequestConfig", name="cfg")
+GOOD: dict[str, Any] = {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": "training", "runDuration": "1h"}}
+BASE = Terms({"policy": "training"}, RetryRule(1, 10, 30))
+
+
+def found(reference: ParametersReference | None, **spec: Any) -> Terms | Unusable:
+    policies = {"training": policy(limit=1, backoff="10s", maxBackoff="30s")}
+    configs = {"cfg": config(**spec)} if spec else {}
+    return terms(reference, policies.get, configs.get)
+
+
+@pytest.mark.parametrize(
+    ("reference", "spec", "words"),
+    [
+        pytest.param(None, {}, "missing parameters: set spec.parameters", id="no parameters specified"),
+        pytest.param(
+            ParametersReference(api_group="x.y", kind="CapacityPolicy", name="t"),
+            {},
+            'group "x.y" is unknown here',
+            id="bad ref group",
+        ),
+        pytest.param(
+            ParametersReference(api_group="corral.dev", kind="CapacityPool", name="t"),
+            {},
+            'kind "CapacityPool"',
+            id="bad ref kind",
+        ),
+        pytest.param(
+            ParametersReference(api_group="corral.dev", kind="CapacityPolicy", name="none"),
+            {},
+            'CapacityPolicy "none" is not there or not valid',
+            id="policy missing",
+        ),
+        pytest.param(CONFIG, {}, 'ProvisioningRequestConfig "cfg" is not there: create it', id="config missing"),
+        pytest.param(CONFIG, {"provisioningClassName": "other"}, 'is "other": set it to gang.corral.dev', id="another class"),
+        pytest.param(CONFIG, {"provisioningClassName": "gang.corral.dev"}, 'has no "policy"', id="config without policy"),
+        pytest.param(
+            CONFIG,
+            {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": "none"}},
+            'ProvisioningRequestConfig "cfg": CapacityPolicy "none"',
+            id="policy of the config missing",
+        ),
+    ],
+)
+def test_unusable_parameters_name_object_and_remedy(
+    reference: ParametersReference | None, spec: dict[str, Any], words: str
+) -> None:
+    result = found(reference, **spec)
+    assert isinstance(result, Unusable)
+    assert words in result.why
+
+
+@pytest.mark.parametrize(
+    ("reference", "spec", "expected"),
+    [
+        pytest.param(POLICY, {}, BASE, id="policy"),
+        pytest.param(CONFIG, GOOD, Terms({"policy": "training", "runDuration": "1h"}, RetryRule(1, 10, 30)), id="config"),
+        pytest.param(
+            CONFIG,
+            {
+                **GOOD,
+                "managedResources": ["gpu"],
+                "retryStrategy": {"backoffLimitCount": 0, "backoffBaseSeconds": 7, "backoffMaxSeconds": 9},
+            },
+            Terms({"policy": "training", "runDuration": "1h"}, RetryRule(0, 7, 9), ("gpu",)),
+            id="config with its own strategy and resources",
+        ),
+        pytest.param(
+            CONFIG,
+            {**GOOD, "retryStrategy": {}},
+            Terms({"policy": "training", "runDuration": "1h"}, RetryRule(3, 60, 1800)),
+            id="Kueue's defaults of the strategy",
+        ),
+    ],
+)
+def test_usable_parameters(reference: ParametersReference, spec: dict[str, Any], expected: Terms) -> None:
+    assert found(reference, **spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        pytest.param({}, {"policy": "training"}, id="none"),
+        pytest.param({"other": "x"}, {"policy": "training"}, id="foreign annotation"),
+        pytest.param({"provreq.kueue.x-k8s.io/runDuration": "2h"}, {"policy": "training", "runDuration": "2h"}, id="override"),
+        pytest.param({"provreq.kueue.x-k8s.io/typo": "x"}, {"policy": "training", "typo": "x"}, id="unknown one is passed on"),
+    ],
+)
+def test_parameters(annotations: dict[str, str], expected: dict[str, str]) -> None:
+    assert parameters(BASE, annotations) == expected
+
+
+def test_override_replaces_the_configs_parameter() -> None:
+    """Kueue's own controller then recreates the request without end (reference W3)."""
+    base = Terms({"policy": "training", "runDuration": "1h"}, BASE.retry)
+    assert parameters(base, {"provreq.kueue.x-k8s.io/runDuration": "2h"})["runDuration"] == "2h"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "words"),
+    [
+        pytest.param({"provreq.kueue.x-k8s.io/policy": "other"}, "the policy|chooses the policy", id="policy is not the user's"),
+        pytest.param({"provreq.kueue.x-k8s.io/policy": "training"}, "the policy|chooses the policy", id="not even the same"),
+        pytest.param({"provreq.kueue.x-k8s.io/a": "x" * 256}, "longer than 255", id="too long"),
+        pytest.param({f"provreq.kueue.x-k8s.io/{n}": "x" for n in range(100)}, "more than 100", id="too many"),
+    ],
+)
+def test_overrides_that_no_request_can_carry(annotations: dict[str, str], words: str) -> None:
+    with pytest.raises(WorkloadMistakeError, match=words):
+        parameters(BASE, annotations)
