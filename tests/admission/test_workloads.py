@@ -1,0 +1,442 @@
+"""The reconcilers of admission on a small stand-in for the API server; Kueue's part is played by hand."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from admission.checks import Checks
+from admission.journeys import waiting
+from admission.requests import Attempt
+from admission.view import BY_WORKLOAD, Stores, prospect, terms_of, workload_uid
+from admission.workloads import STALE, Workloads
+from admission.writer import make_request
+from kube.kueue import Workload
+from runtime.controller import DONE, Result
+from runtime.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from runtime.store import Store, key_of
+from tests.admission.objects import assignment, check, condition, entry, flavor, pod_set, policy, queue, stored, workload
+
+pytestmark = pytest.mark.looptime
+
+Json = dict[str, Any]
+KEY = ("team", "job-llm-12345")
+ADMITTED = [condition("QuotaReserved"), condition("Admitted")]
+EVICTED = [condition("QuotaReserved"), condition("Evicted")]
+
+
+@dataclass
+class FakeClient:
+    """Keeps what is created, by plural and name; `fail` may raise in place of a verb."""
+
+    objects: dict[tuple[str, str], Json] = field(default_factory=dict)
+    applied: list[Json] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    fail: Callable[[str, str], None] = lambda verb, plural: None
+
+    def _call(self, verb: str, resource: Any, name: str) -> tuple[str, str]:
+        self.calls.append(f"{verb} {resource.plural}")
+        self.fail(verb, resource.plural)
+        return resource.plural, name
+
+    async def create(self, resource: Any, body: Json) -> Json:
+        key = self._call("create", resource, body["metadata"]["name"])
+        if key in self.objects:
+            raise AlreadyExists
+        self.objects[key] = {**body, "metadata": {**body["metadata"], "uid": f"uid-{len(self.calls)}", "resourceVersion": "1"}}
+        return self.objects[key]
+
+    async def get(self, resource: Any, name: str, namespace: str) -> Json:
+        key = self._call("get", resource, name)
+        if key not in self.objects:
+            raise NotFound
+        return self.objects[key]
+
+    async def replace(self, resource: Any, body: Json) -> Json:
+        key = self._call("replace", resource, body["metadata"]["name"])
+        self.objects[key] = {**body, "metadata": {**body["metadata"], "uid": self.objects[key]["metadata"]["uid"]}}
+        return self.objects[key]
+
+    async def apply(self, resource: Any, body: Json, *, manager: str, subresource: str) -> Json:
+        assert (manager, subresource) == ("corral-admission", "status")
+        self._call("apply", resource, body["metadata"]["name"])
+        self.applied.append(body)
+        return body
+
+    async def delete(self, resource: Any, name: str, namespace: str, *, uid: str | None = None) -> None:
+        key = self._call("delete", resource, name)
+        if key not in self.objects:
+            raise NotFound
+        if uid not in (None, self.objects[key]["metadata"]["uid"]):
+            raise Conflict
+        del self.objects[key]
+
+    @property
+    def writes(self) -> list[str]:
+        return [each for each in self.calls if not each.startswith("get ")]
+
+    @property
+    def entries(self) -> list[Json]:
+        """Of the last write."""
+        found: list[Json] = self.applied[-1]["status"]["admissionChecks"]
+        return found
+
+
+class FakeRecorder:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    async def event(self, regarding: Json, type: str, reason: str, message: str) -> None:  # noqa: A002
+        assert regarding["metadata"]["name"] == KEY[1]
+        self.told.append((reason, message))
+
+
+class World:
+    def __init__(self) -> None:
+        self.client, self.recorder = FakeClient(), FakeRecorder()
+        self.now = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
+        self.stores = Stores(Store(), Store(), Store(), Store(), Store(), Store(), Store())
+        self.stores.requests.add_index(BY_WORKLOAD, workload_uid)
+        for store, item in [
+            (self.stores.checks, check()),
+            (self.stores.policies, policy(limit=1, backoff="10s")),
+            (self.stores.queues, queue()),
+            (self.stores.flavors, flavor()),
+        ]:
+            self.put(store, item)
+        self.reconciler = Workloads(self.client, self.stores, self.recorder, lambda: self.now)  # type: ignore[arg-type]
+
+    def put(self, store: Store[Any], item: Any) -> None:
+        store.put(key_of(item), item)
+
+    async def turn(self, given: Workload | None = None) -> Result:
+        if given is not None:
+            self.put(self.stores.workloads, given)
+        return await self.reconciler.reconcile(KEY)
+
+    def attempt(self, given: Workload) -> Attempt:
+        [own] = [each for each in given.status.admission_checks if each.name == "capacity"]
+        found = prospect(self.stores, given, own, terms_of(self.stores, check()), {}).attempt
+        assert found is not None
+        return found
+
+    async def requested(self, given: Workload, **status: Any) -> str:
+        """The workload's request, written and seen, with this status; its name."""
+        await self.turn(given)
+        [name] = [name for plural, name in self.client.objects if plural == "provisioningrequests"]
+        found = self.client.objects["provisioningrequests", name]
+        self.put(self.stores.requests, stored(found, uid=found["metadata"]["uid"], **status))
+        self.client.calls.clear()
+        return name
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+PROVISIONED = {"conditions": [condition("Accepted"), condition("Provisioned")], "provisioningClassDetails": {"Booking": "bk"}}
+
+
+async def test_templates_come_before_the_request(world: World) -> None:
+    """The other way round an autoscaler fails a request whose template isn't there yet (kueue#3957)."""
+    await world.turn(workload(pod_set("a"), pod_set("b")))
+    assert world.client.calls == ["create podtemplates", "create podtemplates", "create provisioningrequests"]
+    [made] = [each for (plural, _), each in world.client.objects.items() if plural == "provisioningrequests"]
+    first = world.client.objects["podtemplates", made["spec"]["podSets"][0]["podTemplateRef"]["name"]]
+    assert made["metadata"]["ownerReferences"][0]["uid"] == first["metadata"]["uid"]
+    assert made["metadata"]["annotations"]["tracing.k8s.io/traceparent"].startswith("00-5f0c3c5e58a44f0e9a3b0d6f2f7f9c11-")
+    assert [reason for reason, _ in world.recorder.told] == ["ProvisioningRequestCreated"]
+
+
+@pytest.mark.parametrize("dies_at", ["create podtemplates", "create provisioningrequests"])
+async def test_an_interrupted_creation_is_completed(world: World, dies_at: str) -> None:
+    def die(verb: str, plural: str) -> None:
+        if f"{verb} {plural}" == dies_at:
+            raise ConnectionError
+
+    given = workload()
+    world.client.fail = die
+    with pytest.raises(ConnectionError):
+        await world.turn(given)
+    world.client.fail = lambda verb, plural: None
+    assert await world.turn(given) == DONE
+    assert await world.turn(given) == DONE, "a store that lags behind our own creation does no harm"
+    assert len(world.client.objects) == 2
+
+
+async def test_what_exists_under_a_template_s_name_is_made_ours(world: World) -> None:
+    given = workload()
+    attempt = world.attempt(given)
+    planted = {
+        "metadata": {"name": f"{attempt.name}-0", "uid": "planted", "resourceVersion": "1"},
+        "template": {"spec": {"small": 1}},
+    }
+    world.client.objects["podtemplates", f"{attempt.name}-0"] = planted
+    await world.turn(given)
+    written = world.client.objects["podtemplates", f"{attempt.name}-0"]
+    assert written["template"] == attempt.members[0].template
+    assert written["metadata"]["ownerReferences"][0]["kind"] == "Workload"
+
+
+async def test_a_strange_request_under_our_name_is_removed_first(world: World) -> None:
+    given = workload()
+    attempt = world.attempt(given)
+    planted = {"metadata": {"name": attempt.name, "uid": "planted"}, "spec": {}}
+    world.client.objects["provisioningrequests", attempt.name] = planted
+    assert await world.turn(given) == Result(STALE)
+    assert ("provisioningrequests", attempt.name) not in world.client.objects
+    assert await world.turn(given) == DONE
+    assert world.client.objects["provisioningrequests", attempt.name]["metadata"]["uid"] != "planted"
+
+
+async def test_ready_carries_updates_and_nothing_of_kueue_s(world: World) -> None:
+    given = workload(checks=[entry(retryCount=0)])
+    await world.requested(given, **PROVISIONED)
+    await world.turn()
+    body = world.client.applied[-1]
+    assert body["metadata"] == {"name": KEY[1], "namespace": "team", "uid": given.metadata.uid, "resourceVersion": "7"}
+    assert world.client.entries == [
+        {
+            "name": "capacity",
+            "state": "Ready",
+            "message": "",
+            "lastTransitionTime": "2026-09-01T12:00:00Z",
+            "podSetUpdates": [
+                {
+                    "name": "main",
+                    "nodeSelector": {"bk.booking.corral.dev/main": "true"},
+                    "tolerations": [{"key": "corral.dev/booked", "operator": "Exists", "effect": "NoSchedule"}],
+                }
+            ],
+        }
+    ]
+    assert world.recorder.told[-1] == ("AdmissionCheckUpdated", "Admission check capacity updated state from Pending to Ready")
+
+
+async def test_transition_time_moves_with_the_state_alone(world: World) -> None:
+    """Kueue counts requeueAfterSeconds from it; its own controller leaves the old time, and so has no backoff (reference W1)."""
+    given = workload()
+    name = await world.requested(given)
+    world.now += timedelta(minutes=5)
+    await world.turn()
+    assert world.client.entries[0]["message"].startswith("The provisioner doesn't answer")
+    assert world.client.entries[0]["lastTransitionTime"] == "2026-09-01T11:59:00Z"
+    assert world.recorder.told[1:] == [], "a message alone is no event"
+    failed = {**condition("Failed"), "reason": "NoQuota"}
+    raw = world.client.objects["provisioningrequests", name]
+    world.put(world.stores.requests, stored(raw, conditions=[failed]))
+    await world.turn()
+    assert world.client.entries[0]["state"] == "Retry"
+    assert world.client.entries[0]["lastTransitionTime"] == "2026-09-01T12:05:00Z"
+    assert world.client.entries[0]["requeueAfterSeconds"] == 10
+
+
+async def test_all_our_entries_go_in_one_write(world: World) -> None:
+    """Under one field manager an entry left out would lose its podSetUpdates."""
+    updates = [{"name": "main", "nodeSelector": {"k": "true"}, "tolerations": [{"key": "t", "operator": "Exists"}]}]
+    ready = entry("second", "Ready", podSetUpdates=updates, message="fine")
+    foreign = entry("foreign", "Ready")
+    given = workload(checks=[entry(), foreign, ready])
+    world.put(world.stores.checks, check("second"))
+    world.put(world.stores.checks, check("foreign", "kueue.x-k8s.io/multikueue"))
+    world.put(world.stores.queues, queue(on_flavors=("none",), checks=("capacity", "second")))
+    await world.turn(given)
+    written = {each["name"]: each for each in world.client.entries}
+    assert written.keys() == {"capacity", "second"}
+    assert written["capacity"]["state"] == "Ready"
+    assert json.loads(json.dumps(written["second"])) == ready
+
+
+async def test_conflict_ends_the_turn_and_comes_back(world: World) -> None:
+    def refuse(verb: str, plural: str) -> None:
+        if verb == "apply":
+            raise Conflict
+
+    await world.requested(workload(), **PROVISIONED)
+    world.client.fail = refuse
+    told = len(world.recorder.told)
+    assert await world.turn() == Result(STALE)
+    assert len(world.recorder.told) == told, "no event for a state that wasn't written (reference W21)"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param({"conditions": EVICTED}, id="evicted"),
+        pytest.param({"conditions": []}, id="quota lost"),
+        pytest.param({"conditions": [*ADMITTED, condition("Finished")]}, id="finished"),
+        pytest.param({"checks": []}, id="check taken off"),
+    ],
+)
+async def test_capacity_is_given_back(world: World, after: Json) -> None:
+    await world.requested(workload(), **PROVISIONED)
+    await world.turn(workload(**after))
+    assert world.client.writes == ["delete provisioningrequests", "delete podtemplates"]
+    assert world.client.objects == {}
+    assert await world.turn() == DONE, "a store that lags behind the deletion does no harm"
+
+
+@pytest.mark.parametrize("checks", [[entry(state="Ready")], [entry(state="Pending")], []], ids=["ready", "pending", "taken off"])
+async def test_nothing_is_deleted_under_a_running_job(world: World, checks: list[Json]) -> None:
+    other = workload(assignments=[assignment(count=3)], checks=checks, conditions=ADMITTED)
+    await world.requested(workload(), **PROVISIONED)
+    world.stores.policies.put(("", "training"), None)
+    await world.turn(other)
+    assert world.client.writes == []
+
+
+async def test_a_check_that_is_not_known_now_keeps_its_request(world: World) -> None:
+    """Unknown isn't absent: the entry is still on the workload."""
+    await world.requested(workload(), **PROVISIONED)
+    world.stores.checks.put(("", "capacity"), None)
+    await world.turn()
+    assert world.client.writes == []
+
+
+async def test_another_reservation_gets_another_request(world: World) -> None:
+    old = await world.requested(workload(), **PROVISIONED)
+    again = workload(conditions=[condition("QuotaReserved", since="2026-09-01T12:30:00Z")])
+    await world.turn(again)
+    names = [name for plural, name in world.client.objects if plural == "provisioningrequests"]
+    assert len(names) == 1
+    assert names != [old]
+    assert not world.client.applied, "the old request, Provisioned as it is, makes nothing Ready"
+
+
+async def test_another_incarnation_keeps_its_templates(world: World) -> None:
+    """The store still shows a request that was deleted and made anew under the same name."""
+    name = await world.requested(workload(), **PROVISIONED)
+    world.client.objects["provisioningrequests", name]["metadata"]["uid"] = "new"
+    await world.turn(workload(conditions=EVICTED))
+    assert len(world.client.objects) == 2
+
+
+async def test_a_spoofed_request_of_another_namespace_doesn_t_count(world: World) -> None:
+    name = await world.requested(workload(), **PROVISIONED)
+    raw = world.client.objects["provisioningrequests", name]
+    world.stores.requests.put(KEY, None)
+    for key in [key_of(each) for each in world.stores.requests.values()]:
+        world.stores.requests.put(key, None)
+    foreign = {**raw, "metadata": {**raw["metadata"], "namespace": "mallory"}}
+    world.put(world.stores.requests, stored(foreign, **PROVISIONED))
+    await world.turn()
+    assert not world.client.applied
+
+
+async def test_refused_creation_is_told_once_and_retried(world: World) -> None:
+    def refuse(verb: str, plural: str) -> None:
+        if verb == "create":
+            raise Forbidden("exceeded quota")
+
+    world.client.fail = refuse
+    with pytest.raises(Forbidden):
+        await world.turn(workload())
+    [written] = world.client.entries
+    assert (written["state"], written["message"].partition('": ')[2]) == ("Pending", "exceeded quota")
+    assert world.recorder.told[0][0] == "FailedCreate"
+    world.client.applied.clear()
+    with pytest.raises(Forbidden):
+        await world.turn(workload(checks=[entry() | {"message": written["message"]}]))
+    assert not world.client.applied
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        pytest.param("policies", 'AdmissionCheck "capacity" is not active: CapacityPolicy "training" is not there', id="policy"),
+        pytest.param("queues", 'ClusterQueue "cq" is not there', id="queue"),
+        pytest.param("flavors", 'ResourceFlavor "h100" of pod set "main" is not there', id="flavor"),
+    ],
+)
+async def test_what_is_missing_is_named(world: World, missing: str, words: str) -> None:
+    store: Store[Any] = getattr(world.stores, missing)
+    for key in [key_of(each) for each in store.values()]:
+        store.put(key, None)
+    result = await world.turn(workload())
+    assert result == Result(30.0)
+    assert world.client.entries[0]["message"].startswith(words)
+    assert world.client.writes == ["apply workloads"]
+
+
+async def test_gone_workload_and_foreign_checks_are_nobody_s_business(world: World) -> None:
+    assert await world.turn() == DONE
+    world.put(world.stores.checks, check(controller="kueue.x-k8s.io/provisioning-request"))
+    assert await world.turn(workload()) == DONE
+    assert world.client.calls == []
+
+
+async def test_the_request_s_own_writer_is_idempotent(world: World) -> None:
+    attempt = world.attempt(workload())
+    for _ in range(3):
+        await make_request(world.client, attempt)  # type: ignore[arg-type]
+    assert len(world.client.objects) == 2
+
+
+def test_workloads_waiting_by_reason(world: World) -> None:
+    for number, given in enumerate(
+        [
+            workload(conditions=[]),
+            workload(checks=[entry() | {"message": "TopologyUnsatisfied: needs one rack"}]),
+            workload(checks=[entry() | {"message": "Capacity is being planned"}]),
+            workload(checks=[entry(state="Ready")], conditions=ADMITTED),
+            workload(checks=[entry("foreign")]),
+        ]
+    ):
+        world.stores.workloads.put(("team", str(number)), given)
+    found = {labels["reason"]: value for value, labels in waiting(world.stores)}
+    assert found == {
+        "QuotaInsufficient": 1,
+        "TopologyUnsatisfied": 1,
+        "Planning": 1,
+        "CapacityProvisioning": 0,
+        "ReservationMismatch": 0,
+        "GangIncomplete": 0,
+    }
+
+
+GOOD = {
+    "type": "Active",
+    "status": "True",
+    "reason": "Active",
+    "message": "The admission check is active",
+    "observedGeneration": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        pytest.param(check(), ("True", "Active", "The admission check is active"), id="config found"),
+        pytest.param(check(conditions=[GOOD]), None, id="said already"),
+        pytest.param(
+            check(conditions=[GOOD | {"observedGeneration": 2}]), ("True", "Active", GOOD["message"]), id="about an older spec"
+        ),
+        pytest.param(check(conditions=[GOOD | {"message": "stale"}]), ("True", "Active", GOOD["message"]), id="stale message"),
+        pytest.param(check(controller="other/one"), None, id="unrelated check"),
+        pytest.param(
+            check(parameters={}),
+            ("False", "BadParametersRef", "missing parameters: set spec.parameters to a CapacityPolicy (apiGroup corral.dev)"),
+            id="no parameters specified",
+        ),
+    ],
+)
+async def test_a_check_is_active_or_says_why_not(world: World, given: Any, written: tuple[str, str, str] | None) -> None:
+    world.put(world.stores.checks, given)
+    await Checks(world.client, world.stores, lambda: world.now).reconcile(("", "capacity"))  # type: ignore[arg-type]
+    if written is None:
+        assert not world.client.applied
+        return
+    [found] = world.client.applied[-1]["status"]["conditions"]
+    assert (found["status"], found["reason"], found["message"], found["observedGeneration"]) == (*written, 3)
+
+
+async def test_a_check_deleted_meanwhile_is_no_error(world: World) -> None:
+    def gone(verb: str, plural: str) -> None:
+        raise NotFound
+
+    world.client.fail = gone
+    assert await Checks(world.client, world.stores, lambda: world.now).reconcile(("", "capacity")) == DONE  # type: ignore[arg-type]
