@@ -56,7 +56,7 @@ def _localised(manifest: Manifest, port: int) -> Manifest:
 
 
 def _kustomized(kubectl: Path) -> list[Manifest]:
-    """Built once a version: kustomize takes seconds. A new name for the file throws an old form away."""
+    """Built once a version, since kustomize takes seconds."""
     kept = build.binaries().kueue.with_name("manifests.json")
     if not kept.exists():
         folder = build.kueue_module() / "config/default"
