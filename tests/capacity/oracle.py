@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import product
 
 from capacity.model import Plan
@@ -33,9 +33,7 @@ class Case:
 
 
 def fits(case: Case, room: Vector, pods: Vector) -> bool:
-    return all(
-        sum(pods[s] * case.requests[s][r] for s in range(len(pods))) <= free for r, free in enumerate(room)
-    )
+    return all(sum(pods[s] * case.requests[s][r] for s in range(len(pods))) <= free for r, free in enumerate(room))
 
 
 def domains(case: Case) -> list[str]:
@@ -43,11 +41,7 @@ def domains(case: Case) -> list[str]:
 
 
 def allowed(case: Case, host: Host, domain: str) -> list[int]:
-    return [
-        s
-        for s, count in enumerate(case.counts)
-        if count and host.admits[s] and (not case.bound[s] or host.domain == domain)
-    ]
+    return [s for s, count in enumerate(case.counts) if count and host.admits[s] and (not case.bound[s] or host.domain == domain)]
 
 
 def packs(case: Case) -> bool:
@@ -56,7 +50,7 @@ def packs(case: Case) -> bool:
 
 
 def _packs(case: Case, domain: str, ceiling: int | None) -> bool:
-    @lru_cache(maxsize=None)
+    @cache
     def place(index: int, left: Vector, spent: int) -> bool:
         if not any(left):
             return True
@@ -66,9 +60,9 @@ def _packs(case: Case, domain: str, ceiling: int | None) -> bool:
         may = allowed(case, host, domain)
         for pods in product(*(range(left[s] + 1) if s in may else (0,) for s in range(len(left)))):
             paid = spent + (host.price if any(pods) else 0)
-            if fits(case, host.room, pods) and (ceiling is None or paid <= ceiling):
-                if place(index + 1, tuple(a - b for a, b in zip(left, pods, strict=True)), paid):
-                    return True
+            rest = tuple(a - b for a, b in zip(left, pods, strict=True))
+            if fits(case, host.room, pods) and (ceiling is None or paid <= ceiling) and place(index + 1, rest, paid):
+                return True
         return False
 
     return place(0, case.counts, 0)

@@ -6,14 +6,29 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capacity.model import ZONE, CapacityType, Gang, Node, Offering, Plan, PodSet, Preferences, Shape, Shortfall, Snapshot, Undecidable
+from capacity.model import (
+    ZONE,
+    CapacityType,
+    Gang,
+    Node,
+    Offering,
+    Plan,
+    PodSet,
+    Preferences,
+    Shape,
+    Shortfall,
+    Snapshot,
+    Undecidable,
+)
 from capacity.plan import plan
 from capacity.prove import prove
 from tests.capacity.oracle import Case, Host, least_safe_cost, packs, scheduled
 
 CPU, GPU = "cpu", "nvidia.com/gpu"
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SIZES = st.tuples(st.integers(0, 4), st.integers(0, 3))
+SMALL = st.tuples(st.integers(0, 3), st.integers(0, 2))
+LARGE = st.tuples(st.integers(1, 6), st.integers(0, 4))
+LEVELS = st.sampled_from([None, None, ZONE])
 
 
 @st.composite
@@ -22,12 +37,12 @@ def problems(draw: st.DrawFn) -> tuple[Gang, Snapshot, Preferences]:
     pod_sets = tuple(
         PodSet(
             name=f"s{index}",
-            count=draw(st.integers(0, 3)),
+            count=draw(st.sampled_from([0, 1, 1, 2, 2, 3])),
             requests={CPU: cpu, GPU: gpu, "pods": 1},
-            node_selector=draw(st.sampled_from([{}, {}, {"fast": "yes"}])),
-            required_topology=draw(st.sampled_from([None, ZONE])),
+            node_selector=draw(st.sampled_from([{}, {}, {}, {"fast": "yes"}])),
+            required_topology=draw(LEVELS),
         )
-        for index, (cpu, gpu) in enumerate(draw(st.lists(SIZES, min_size=1, max_size=3)))
+        for index, (cpu, gpu) in enumerate(draw(st.lists(SMALL, min_size=1, max_size=3)))
     )
     nodes = tuple(
         Node(
@@ -38,7 +53,7 @@ def problems(draw: st.DrawFn) -> tuple[Gang, Snapshot, Preferences]:
             labels={ZONE: draw(st.sampled_from("ab")), **draw(st.sampled_from([{}, {"fast": "yes"}]))},
             price=draw(st.sampled_from([0, 0, 3])),
         )
-        for index, (cpu, gpu) in enumerate(draw(st.lists(SIZES, max_size=4)))
+        for index, (cpu, gpu) in enumerate(draw(st.lists(LARGE, min_size=1, max_size=4)))
     )
     offerings = tuple(
         Offering(
@@ -52,7 +67,7 @@ def problems(draw: st.DrawFn) -> tuple[Gang, Snapshot, Preferences]:
             price=draw(st.integers(0, 5)),
             domain={ZONE: draw(st.sampled_from("ab"))},
         )
-        for index, (cpu, gpu) in enumerate(draw(st.lists(SIZES, max_size=2)))
+        for index, (cpu, gpu) in enumerate(draw(st.lists(LARGE, max_size=2)))
     )
     ceiling = draw(st.sampled_from([None, None, 6]))
     return Gang("g", pod_sets), Snapshot(0, nodes, offerings), Preferences(price_ceiling=ceiling)

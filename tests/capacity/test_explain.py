@@ -1,0 +1,142 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from capacity.describe import describe
+from capacity.explain import account
+from capacity.model import ZONE, CapacityType, Gang, Plan, Preferences, Reason, ReservationUse, Shortfall, Snapshot
+from capacity.plan import plan
+from tests.capacity.make import ANY, GPU, RACK, gang, node, offering, pods, snapshot
+
+RESERVED = CapacityType.RESERVED
+
+
+def short(wanted: Gang, places: Snapshot, preferences: Preferences = ANY) -> Shortfall:
+    outcome = plan(wanted, places, preferences)
+    assert isinstance(outcome, Shortfall)
+    return outcome
+
+
+def racks(*sizes: int) -> list[Any]:
+    return [
+        node(f"n{rack}-{index}", labels={ZONE: "a", RACK: f"r{rack}"}) for rack, size in enumerate(sizes) for index in range(size)
+    ]
+
+
+def test_topology_names_the_largest_domain() -> None:
+    use = ReservationUse("cr-0abc", "p5", "a", 200, 128, 8, 4, 4, 60)
+    places = snapshot(*(replace(n, reservation="cr-0abc") for n in racks(40, 20)), reservations=(use,))
+    outcome = short(gang(pods("w", 56, required_topology=RACK)), places)
+    assert outcome.reason is Reason.TOPOLOGY_UNSATISFIED
+    assert outcome.message == (
+        "needs 56 pods in one rack; largest has room for 40 (r0); "
+        "cr-0abc: 200 = 128 booked + 8 outside + 4 quarantined + 60 free, 4 kept spare"
+    )
+    assert outcome.relaxations == (
+        "with 40 pods of w instead of 56",
+        f"with {ZONE} as the required level instead of rack",
+    )
+
+
+def test_without_the_level_where_no_wider_one_helps() -> None:
+    places = snapshot(*racks(2), node("far", labels={ZONE: "b"}))
+    assert short(gang(pods("w", 3, required_topology=ZONE)), places).relaxations[-1] == f"without {ZONE} as a required level"
+
+
+@pytest.mark.parametrize(
+    ("fields", "selector", "why"),
+    [
+        pytest.param({}, {ZONE: "b"}, f"node selector asks for {ZONE}=b, here it is a", id="zone"),
+        pytest.param({"gpu": 4}, {}, f"{GPU}: needs 8, 4 free", id="shape"),
+        pytest.param({"ends": 100}, {}, "ends, and the gang's run time is unknown", id="time"),
+        pytest.param({"starts": 100}, {}, "starts in 100 s", id="not yet"),
+    ],
+)
+def test_reservation_mismatch_says_which_and_why(fields: dict[str, Any], selector: dict[str, str], why: str) -> None:
+    outcome = short(
+        gang(pods("w", 2, node_selector=selector)), snapshot(offering("cr", 2, kind=RESERVED, reservation="cr-1", **fields))
+    )
+    assert outcome.reason is Reason.RESERVATION_MISMATCH
+    assert "0 of 2 pods fit now; 2 prepaid nodes are free but do not suit: 2 of cr-1 (" in outcome.message
+    assert why in outcome.message
+
+
+def test_too_few_misfits_are_no_mismatch() -> None:
+    places = snapshot(offering("cr", 1, kind=RESERVED, zone="a"), offering("od", 1, 9, zone="b"))
+    outcome = short(gang(pods("w", 3, node_selector={ZONE: "b"})), places)
+    assert outcome.reason is Reason.GANG_INCOMPLETE
+    assert outcome.message == "1 of 3 pods can be had now"
+
+
+def test_gang_incomplete_counts_each_pod_set() -> None:
+    outcome = short(gang(pods("leader", 1, gpu=0, cpu=4000), pods("worker", 5)), snapshot(*racks(3)))
+    assert outcome.reason is Reason.GANG_INCOMPLETE
+    assert outcome.message == "4 of 6 pods can be had now; missing 2 of worker"
+    assert outcome.relaxations == ("with 3 pods of worker instead of 5",)
+
+
+def test_price_ceiling_is_named_with_both_prices() -> None:
+    outcome = short(gang(pods("w", 3)), snapshot(offering("od", 3, 98_320_000)), Preferences(price_ceiling=200_000_000))
+    assert outcome.reason is Reason.GANG_INCOMPLETE
+    assert outcome.message == "2 of 3 pods can be had under the price ceiling of $200.00/h; all would cost $294.96/h"
+    assert "without the price ceiling, at $294.96/h" in outcome.relaxations
+
+
+@pytest.mark.parametrize(
+    ("places", "hopeless"),
+    [
+        pytest.param(snapshot(offering("cr", 0, kind=RESERVED, total=3)), False, id="booked by others"),
+        pytest.param(snapshot(offering("cr", 0, kind=RESERVED, total=1)), True, id="never enough"),
+        pytest.param(snapshot(*(replace(n, booked_by="b") for n in racks(2))), False, id="nodes booked"),
+        pytest.param(snapshot(*(replace(n, unschedulable=True, ready=False) for n in racks(2))), False, id="nodes down"),
+        pytest.param(snapshot(*racks(1)), True, id="one node too few"),
+        pytest.param(snapshot(offering("cb", 2, kind=CapacityType.CAPACITY_BLOCK, starts=50)), False, id="starts later"),
+        pytest.param(
+            snapshot(offering("cb", 2, kind=CapacityType.CAPACITY_BLOCK, ends=50)), True, id="ends: waiting does not help"
+        ),
+    ],
+)
+def test_hopeless(places: Snapshot, hopeless: bool) -> None:
+    assert short(gang(pods("w", 2)), places).hopeless is hopeless
+
+
+def test_competes_names_what_the_gang_could_use_now() -> None:
+    nodes = (node("free"), node("part", used=1), node("booked", booked_by="b"))
+    places = snapshot(*nodes, offering("od", 1, 9), offering("none", 0, total=4), offering("small", 5, gpu=4))
+    assert short(gang(pods("w", 9)), places).competes == {"free", "od"}
+
+
+def test_findings_say_what_kept_each_out() -> None:
+    places = snapshot(
+        *racks(2), replace(node("x"), ready=False), offering("od", 0, 9, total=4, unavailable="InsufficientCapacity")
+    )
+    found = {finding.subject: (finding.detail, finding.pods) for finding in short(gang(pods("w", 3)), places).findings}
+    assert found == {
+        "2 nodes": ("free", 2),
+        "1 node": ("not ready", 0),
+        "od": ("0 of 4 available: InsufficientCapacity", 0),
+    }
+
+
+def test_an_account_adds_up() -> None:
+    assert account(ReservationUse("cr", "p5", "a", 8, 3, 0, 0, 0, 5)) == "cr: 8 = 3 booked + 5 free"
+
+
+def test_describe_a_plan() -> None:
+    outcome = plan(gang(pods("w", 7)), snapshot(*racks(5), offering("od", 2, 98_320_000)), ANY)
+    assert isinstance(outcome, Plan)
+    assert describe(outcome).splitlines() == [
+        "g: 7 pods on 7 nodes, $196.64/h more",
+        "  buy 2 of gpu8 from od (on-demand, $98.32/h each): 1 w each",
+        "  use 5 of p (n0-0, n0-1, n0-2, n0-3 and 1 more): 1 w each",
+    ]
+
+
+def test_describe_a_shortfall() -> None:
+    assert describe(short(gang(pods("w", 3)), snapshot(*racks(2)))).splitlines() == [
+        "GangIncomplete: 2 of 3 pods can be had now",
+        "  waiting can't help: it would not fit even if everything were free",
+        "  would fit: with 2 pods of w instead of 3",
+        "  2 nodes: free",
+    ]
