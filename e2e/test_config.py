@@ -30,13 +30,6 @@ def installed(controlplane: ControlPlane) -> Iterator[ControlPlane]:
     controlplane.kubectl("delete", "validatingadmissionpolicybinding", "corral-booked-room")
 
 
-@pytest.fixture(scope="module")
-def api(controlplane: ControlPlane) -> Iterator[Api]:
-    client = Api(controlplane.kubeconfig)
-    yield client
-    client.close()
-
-
 def built(plane: ControlPlane, folder: Path) -> list[Json]:
     return [part for part in yaml.safe_load_all(plane.kubectl("kustomize", str(folder))) if part]
 

@@ -7,20 +7,12 @@ from typing import Any
 import pytest
 
 from e2e.api import Answer, Api
-from e2e.controlplane.cluster import ControlPlane
 from kube.resources import BOOKINGS, CAPACITY_POLICIES, CAPACITY_POOLS, Kind
 
 Json = dict[str, Any]
 
 SIMULATED = {"simulated": {"endpoint": "http://127.0.0.1:8090"}}
 ADOPTED: Json = {"provider": {"adopted": {}}, "nodeSelector": {"matchLabels": {"team": "train"}}}
-
-
-@pytest.fixture(scope="module")
-def api(controlplane: ControlPlane) -> Iterator[Api]:
-    client = Api(controlplane.kubeconfig)
-    yield client
-    client.close()
 
 
 def path(kind: Kind, *rest: str) -> str:

@@ -38,13 +38,6 @@ def regrouped(definition: Json, group: str) -> Json:
 
 
 @pytest.fixture(scope="module")
-def api(controlplane: ControlPlane) -> Iterator[Api]:
-    client = Api(controlplane.kubeconfig)
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
 def both(controlplane: ControlPlane, api: Api) -> Iterator[None]:
     """Both CRDs in place, and for each group and version a request with parameters and one without."""
     upstream_file = build.autoscaler_apis_module() / "config/crd" / f"autoscaling.x-k8s.io_{PLURAL}.yaml"
