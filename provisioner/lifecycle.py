@@ -98,7 +98,7 @@ def _row(rule: Rule) -> str:
 
 _PAGE = """# The life of a booking
 
-Written by `python -m provisioner.lifecycle`; don't edit. A `Booking` moves by the rules below. In each turn the provisioner looks at
+Written by `python -m provisioner.lifecycle`; don't edit. A `Booking` moves by these rules. In each turn the provisioner looks at
 the world, and the first rule that applies in the booking's phase names the one thing to do: a write of the status, marks on
 nodes, or one cloud call. Every cloud call is written down before it is made, so a crash at any point is followed by the same
 end.

@@ -35,9 +35,9 @@ def disturb(world: World, rng: random.Random) -> None:
         world.owner = Owner.ADMITTED
     elif phase == "Provisioned" and world.owner is Owner.ADMITTED and not world.pods and rng.random() < 0.5:
         world.pods = {name: 1 for name, node in world.nodes.items() if node.touched and not node.quarantined}
-    elif rng.random() < 0.01:
+    elif rng.random() < 0.01 * world.harsh:
         world.owner = Owner.DONE
-    elif rng.random() < 0.01:
+    elif rng.random() < 0.01 * world.harsh:
         world.request = False
     elif world.owner is Owner.DONE and world.pods and rng.random() < 0.2:
         world.pods.popitem()
@@ -51,7 +51,7 @@ def check_step(world: World, old: BookingStatus, new: BookingStatus) -> None:
         assert all(world.machines[each.id].fate in ("sound", "dies") for each in ready)
         assert all(world.nodes[each.node].marked for each in ready)
         assert all(world.nodes[each.name].marked for each in world.booking.spec.nodes)
-    assert {token for token in world.tokens} <= {each.token for each in new.launches}, "bought without having written it down"
+    assert set(world.tokens) <= {each.token for each in new.launches}, "bought without having written it down"
 
 
 def check_end(world: World) -> None:
@@ -72,7 +72,7 @@ def test_invariants_hold_under_faults(plan: dict[str, object], keep: bool) -> No
     phases = set()
     for seed in range(RUNS):
         rng = random.Random(seed)
-        world = World(booking(**plan), random.Random(seed + 1), keep=keep)  # type: ignore[arg-type]
+        world = World(booking(**plan), random.Random(seed + 1), keep=keep, harsh=rng.choice([0.1, 0.4, 1.0]))  # type: ignore[arg-type]
         try:
             drive(world, 250, rng)
             world.calm, world.owner = True, Owner.DONE

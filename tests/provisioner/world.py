@@ -1,4 +1,4 @@
-"""A small world for the lifecycle: a cloud that loses replies, nodes that join late or bad, pods, and a clock that only steps move."""
+"""A small world for the lifecycle: a cloud that loses replies, late or bad nodes, pods, a clock that only steps move."""
 
 import random
 from collections.abc import Iterator
@@ -90,6 +90,7 @@ class World:
     terms: Terms = field(default_factory=Terms)
     now: datetime = START
     calm: bool = False
+    harsh: float = 1.0
     owner: Owner = Owner.WAITING
     request: bool = True
     keep: bool = True
@@ -105,7 +106,7 @@ class World:
             self.nodes[each.name] = FakeNode(each.provider_id, launched=False)
 
     def chance(self, part: float) -> bool:
-        return not self.calm and self.random.random() < part
+        return not self.calm and self.random.random() < part * self.harsh
 
     # --- what is seen
 
@@ -231,7 +232,7 @@ class World:
 
     def _new(self, order: Order) -> str:
         id_ = f"i{len(self.machines)}"
-        fate = self.random.choice(["sound"] * 6 + ["never", "short", "wrong", "dies"]) if not self.calm else "sound"
+        fate = self.random.choice(["never", "short", "wrong", "dies"]) if self.chance(0.4) else "sound"
         late = self.random.choice([0, 0, 10, 60]) if not self.calm else 0
         instance = Instance(
             id_, f"sim://{id_}", InstanceState.RUNNING, order.shape, order.zone, order.token, order.reservation, tags=order.tags

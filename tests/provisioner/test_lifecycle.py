@@ -1,0 +1,580 @@
+"""One row a rule: a booking, what is seen, and the one step that follows."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube.meta import Condition
+from kube.ours import BookedInstance, BookingStatus, Launch
+from kube.times import stamp
+from provisioner import lifecycle
+from provisioner.clouds.base import Instance, InstanceState
+from provisioner.steps import (
+    Buy,
+    Drop,
+    Mark,
+    Observed,
+    Owner,
+    Quarantine,
+    SeenNode,
+    Terminate,
+    Terms,
+    Unmark,
+    Verdict,
+    Wait,
+    Write,
+)
+from tests.provisioner.world import START, booking, purchase
+
+AT = stamp(START)
+TOKEN = "t1"
+
+
+def launch(state: str = "Pending", *, token: str = TOKEN, name: str = "od", count: int = 2, at: str = AT, **more: str) -> Launch:
+    return Launch(purchase=name, token=token, count=count, state=state, at=at, **more)  # type: ignore[arg-type]
+
+
+def machine(id_: str = "i1", state: str = "Launched", *, name: str = "od", token: str = TOKEN, **more: str) -> BookedInstance:
+    more = {"since": AT, "launched_at": AT, **more}
+    return BookedInstance(id=id_, purchase=name, state=state, provider_id=f"sim://{id_}", token=token, **more)  # type: ignore[arg-type]
+
+
+def instance(id_: str = "i1", state: InstanceState = InstanceState.RUNNING, token: str = TOKEN) -> Instance:
+    return Instance(id_, f"sim://{id_}", state, "h100", "z1", token, tags={"corral.dev/purchase": "od"})
+
+
+def node(name: str, provider: str = "", **more: Any) -> SeenNode:
+    given: dict[str, Any] = {"touched": True, "marked": True, "verdict": Verdict.SOUND, **more}
+    return SeenNode(name=name, provider_id=f"sim://{provider or name}", **given)
+
+
+def seen(*nodes: SeenNode, instances: tuple[Instance, ...] | None = (), **more: Any) -> Observed:
+    given: dict[str, Any] = {"owner": Owner.WAITING, "request": True, "readiness": {"p": 300}, **more}
+    listed = None if instances is None else {each.id: each for each in instances}
+    return Observed(nodes={each.name: each for each in nodes}, instances=listed, **given)
+
+
+def status(phase: str, **more: Any) -> BookingStatus:
+    more.setdefault("phase_since", AT)
+    return BookingStatus(phase=phase, **more)  # type: ignore[arg-type]
+
+
+TAKEN = {"nodes": ("a",)}
+OD = {"purchases": (purchase("od", 2),)}
+ONE = {"purchases": (purchase("od", 1),)}
+RESERVED = {"purchases": (purchase("od", 1, "reserved"),)}
+BOTH_READY = (machine("i1", "Ready", node="n1", verdict="Sound"), machine("i2", "Ready", node="n2", verdict="Sound"))
+TWO = (instance("i1"), instance("i2"))
+READY = machine("i1", "Ready", node="n1", verdict="Sound")
+BAD = machine("i1", "Bad", node="n1", message="7 of 8 nvidia.com/gpu")
+PROVISIONED = {"provisioned_at": AT, "launches": (launch("Answered", count=1),), "instances": (READY,)}
+
+# id: (what is booked, its status, what is seen, seconds since START, rule, the step or the phase that it leads to)
+ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]] = {
+    # free nodes are held first
+    "unmarked nodes are marked": (TAKEN, status("Marking"), seen(node("a", marked=False)), 0, "mark", Mark(("a",))),
+    "marks are noted": (
+        TAKEN,
+        status("Marking"),
+        seen(node("a")),
+        1,
+        "note-marks",
+        {"marked_at": stamp(START + timedelta(seconds=1))},
+    ),
+    "a node not seen and not known gone is waited for": (TAKEN, status("Marking"), seen(), 1, "settle", Wait(3.0)),
+    "bindings settle": (TAKEN, status("Marking", marked_at=AT), seen(node("a")), 1, "settle", Wait(2.0)),
+    "a full node is not given up before it settled": (
+        TAKEN,
+        status("Marking", marked_at=AT),
+        seen(node("a", holds=False)),
+        1,
+        "settle",
+        Wait(2.0),
+    ),
+    "a node that a pod slipped onto is given up": (
+        TAKEN,
+        status("Marking", marked_at=AT),
+        seen(node("a", holds=False)),
+        3,
+        "lose-node",
+        "Failing/NodeTaken",
+    ),
+    "a node that is gone is given up": (
+        TAKEN,
+        status("Marking"),
+        seen(gone=frozenset({"a"})),
+        0,
+        "lose-node",
+        "Failing/NodeTaken",
+    ),
+    "a node of another incarnation is given up": (
+        TAKEN,
+        status("Marking"),
+        seen(node("a", "other")),
+        0,
+        "lose-node",
+        "Failing/NodeTaken",
+    ),
+    "a node of another booking is given up": (
+        TAKEN,
+        status("Marking"),
+        seen(node("a", others=("c",))),
+        0,
+        "lose-node",
+        "Failing/NodeTaken",
+    ),
+    "held nodes let the buying begin": (TAKEN, status("Marking", marked_at=AT), seen(node("a")), 3, "begin-buying", "Launching/"),
+    "without nodes the buying begins at once": (OD, status("Marking"), seen(), 0, "begin-buying", "Launching/"),
+    # giving up
+    "a deleted request cancels": (OD, status("Marking"), seen(request=False), 0, "cancel", "Failing/Cancelled"),
+    "an unknown request does not": (OD, status("Marking"), seen(request=None), 0, "begin-buying", "Launching/"),
+    "an owner that is done cancels": (OD, status("Launching"), seen(owner=Owner.DONE), 0, "cancel", "Failing/Cancelled"),
+    "an unknown owner does not": (
+        TAKEN,
+        status("Launching"),
+        seen(node("a"), owner=Owner.UNKNOWN),
+        0,
+        "begin-joining",
+        "Joining/",
+    ),
+    "a deleted booking cancels": (
+        {**OD, "deleted": True},
+        status("Joining", message="0 of 2 nodes ready"),
+        seen(),
+        0,
+        "cancel",
+        "Failing/Cancelled",
+    ),
+    "the deadline ends it": (
+        OD,
+        status("Joining", message="0 of 2 nodes ready"),
+        seen(),
+        2400,
+        "time-out",
+        "Failing/ProvisionTimeout",
+    ),
+    # buying
+    "a call that is answered by tag is not made": (
+        OD,
+        status("Launching", launches=(launch(),)),
+        seen(instances=TWO),
+        9,
+        "record",
+        {
+            "launches": (launch("Answered"),),
+            "instances": tuple(machine(i, since=stamp(START + timedelta(seconds=9))) for i in ("i1", "i2")),
+        },
+    ),
+    "a pending call is made after the look": (OD, status("Launching", launches=(launch(),)), seen(), 9, "buy", Buy(TOKEN)),
+    "without a look nothing is bought": (OD, status("Launching", launches=(launch(),)), seen(instances=None), 9, "buy", Wait(5)),
+    "a refusal ends the attempt": (
+        OD,
+        status("Launching", launches=(launch("Failed", reason="InsufficientCapacity", message="no p5"),)),
+        seen(),
+        9,
+        "fall-short",
+        "Failing/InsufficientCapacity",
+    ),
+    "all answered: wait for nodes": (
+        OD,
+        status("Launching", launches=(launch("Answered"),), instances=BOTH_READY),
+        seen(node("n1", "i1"), node("n2", "i2"), instances=TWO),
+        9,
+        "begin-joining",
+        "Joining/",
+    ),
+    # joining
+    "all sound: provisioned": (
+        OD,
+        status("Joining", launches=(launch("Answered"),), instances=BOTH_READY, message="2 of 2 nodes ready"),
+        seen(node("n1", "i1"), node("n2", "i2"), instances=TWO),
+        9,
+        "prove",
+        "Provisioned/",
+    ),
+    "no answer of the cloud proves nothing": (
+        OD,
+        status("Joining", launches=(launch("Answered"),), instances=BOTH_READY, message="2 of 2 nodes ready"),
+        seen(node("n1", "i1"), node("n2", "i2"), instances=None),
+        9,
+        "wait-for-nodes",
+        Wait(5),
+    ),
+    "a taken node that is not Ready keeps it waiting": (
+        TAKEN,
+        status("Joining", message="0 of 1 nodes ready"),
+        seen(node("a", verdict=Verdict.WAITING, words="not Ready")),
+        9,
+        "wait-for-nodes",
+        Wait(5),
+    ),
+    "a joined node without marks gets them": (
+        ONE,
+        status(
+            "Joining",
+            launches=(launch("Answered", count=1),),
+            message="0 of 1 nodes ready",
+            instances=(machine("i1", "Joined", node="n1", verdict="Sound"),),
+        ),
+        seen(node("n1", "i1", marked=False), instances=TWO[:1]),
+        9,
+        "mark-joined",
+        Mark(("n1",)),
+    ),
+    "a bad node is quarantined": (
+        ONE,
+        status("Joining", launches=(launch("Answered", count=1),), instances=(BAD,), message="0 of 1 nodes ready"),
+        seen(node("n1", "i1"), instances=TWO[:1]),
+        99,
+        "quarantine",
+        Quarantine(("n1",)),
+    ),
+    "then replaced": (
+        ONE,
+        status("Joining", launches=(launch("Answered", count=1),), instances=(BAD,), message="0 of 1 nodes ready"),
+        seen(node("n1", "i1", quarantined=True), instances=TWO[:1]),
+        99,
+        "replace-bad",
+        {"launches": 2},
+    ),
+    "then ended, for it costs extra": (
+        ONE,
+        status(
+            "Joining",
+            launches=(launch("Answered", count=1), launch(token="t2", count=1, at=stamp(START))),
+            message="0 of 1 nodes ready",
+            instances=(BAD, machine("i2", token="t2")),
+        ),
+        seen(node("n1", "i1", quarantined=True), instances=(instance(), instance("i2", token="t2"))),
+        99,
+        "record",
+        {"launches": 2},
+    ),
+    "a bad reserved one stays quarantined": (
+        RESERVED,
+        status(
+            "Joining",
+            launches=(
+                launch("Answered", count=1),
+                launch("Failed", token="t2", count=1, at=stamp(START + timedelta(seconds=90))),
+            ),
+            instances=(BAD,),
+            message="0 of 1 nodes ready",
+        ),
+        seen(node("n1", "i1", quarantined=True), instances=TWO[:1]),
+        99,
+        "wait-for-nodes",
+        Wait(5),
+    ),
+    # provisioned
+    "the first pod is noted": (
+        ONE,
+        status("Provisioned", **PROVISIONED),
+        seen(node("n1", "i1"), instances=TWO[:1], consumers={"n1": 1}),
+        9,
+        "first-pod",
+        {"first_pod_at": stamp(START + timedelta(seconds=9))},
+    ),
+    "done without pods: release": (
+        ONE,
+        status("Provisioned", **PROVISIONED, first_pod_at=AT),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.DONE),
+        9,
+        "finish",
+        "Releasing/OwnerDone",
+    ),
+    "done with pods: hold": (
+        ONE,
+        status("Provisioned", **PROVISIONED, first_pod_at=AT),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.DONE, consumers={"n1": 1}),
+        9,
+        "keep-watch",
+        Wait(60),
+    ),
+    "a deleted request changes nothing": (
+        ONE,
+        status("Provisioned", **PROVISIONED, first_pod_at=AT),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.ADMITTED, request=False),
+        9,
+        "keep-watch",
+        Wait(60),
+    ),
+    "an unknown owner changes nothing": (
+        ONE,
+        status("Provisioned", **PROVISIONED),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.UNKNOWN),
+        901,
+        "keep-watch",
+        Wait(60),
+    ),
+    "no pod in time: expired": (
+        ONE,
+        status("Provisioned", **PROVISIONED),
+        seen(node("n1", "i1"), instances=TWO[:1]),
+        900,
+        "expire",
+        "Releasing/BookingExpired",
+    ),
+    "an admitted workload doesn't expire": (
+        ONE,
+        status("Provisioned", **PROVISIONED),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.ADMITTED),
+        900,
+        "keep-watch",
+        Wait(60),
+    ),
+    "a pod on its way stops the clock": (
+        ONE,
+        status("Provisioned", **PROVISIONED),
+        seen(node("n1", "i1"), instances=TWO[:1], consumers={"": 1}),
+        900,
+        "first-pod",
+        {"first_pod_at": stamp(START + timedelta(seconds=900))},
+    ),
+    "a deleted booking without pods is withdrawn": (
+        {**ONE, "deleted": True},
+        status("Provisioned", **PROVISIONED),
+        seen(node("n1", "i1"), instances=TWO[:1]),
+        9,
+        "withdraw",
+        "Releasing/Cancelled",
+    ),
+    "a deleted booking with pods stays": (
+        {**ONE, "deleted": True},
+        status("Provisioned", **PROVISIONED, first_pod_at=AT),
+        seen(node("n1", "i1"), instances=TWO[:1], consumers={"n1": 1}),
+        9,
+        "keep-watch",
+        Wait(60),
+    ),
+    "a bare request is over when its pods stay away": (
+        ONE,
+        status("Provisioned", **PROVISIONED, first_pod_at=AT, idle_since=AT),
+        seen(node("n1", "i1"), instances=TWO[:1], bare=True),
+        900,
+        "expire",
+        "Releasing/BookingExpired",
+    ),
+    "a lost taken node before the first pod revokes": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT),
+        seen(gone=frozenset({"a"})),
+        9,
+        "note-losses",
+        {"reason": "CapacityRevoked"},
+    ),
+    "a lost taken node after the first pod is only told": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(gone=frozenset({"a"})),
+        9,
+        "note-losses",
+        {
+            "reason": "",
+            "conditions": (
+                Condition(
+                    type="NodeLost",
+                    status="True",
+                    reason="NodeLost",
+                    message="node a is gone",
+                    last_transition_time=stamp(START + timedelta(seconds=9)),
+                    observed_generation=1,
+                ),
+            ),
+        },
+    ),
+    "unless the policy says Revoke": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(gone=frozenset({"a"}), on_node_loss="Revoke"),
+        9,
+        "note-losses",
+        {"reason": "CapacityRevoked"},
+    ),
+    # giving back
+    "pods hold it": (
+        ONE,
+        status("Releasing", instances=(READY,)),
+        seen(node("n1", "i1"), instances=TWO[:1], consumers={"n1": 1}),
+        9,
+        "hold-for-pods",
+        Wait(60),
+    ),
+    "what won't stay is on its way out": (
+        ONE,
+        status("Releasing", instances=(READY,)),
+        seen(node("n1", "i1"), instances=TWO[:1]),
+        9,
+        "sort-out",
+        {"states": ["Terminating"]},
+    ),
+    "what goes is terminated": (
+        ONE,
+        status("Releasing", instances=(machine("i1", "Terminating"),)),
+        seen(node("n1", "i1"), instances=TWO[:1]),
+        9,
+        "terminate",
+        Terminate(("i1",)),
+    ),
+    "what stays is unmarked": (
+        ONE,
+        status("Releasing", instances=(READY,)),
+        seen(node("n1", "i1"), instances=TWO[:1], keep=frozenset({"od"})),
+        9,
+        "unmark",
+        Unmark(("n1",)),
+    ),
+    "then handed over": (
+        ONE,
+        status("Releasing", instances=(READY,)),
+        seen(node("n1", "i1", marked=False, touched=False), instances=TWO[:1], keep=frozenset({"od"})),
+        9,
+        "hand-over",
+        {"states": ["Transferred"]},
+    ),
+    "an empty machine with foreign pods stays": (
+        ONE,
+        status("Releasing", instances=(READY,)),
+        seen(node("n1", "i1", busy=True), instances=TWO[:1]),
+        9,
+        "unmark",
+        Unmark(("n1",)),
+    ),
+    "on-demand machines of a failed attempt go, sound or not": (
+        ONE,
+        status("Failing", instances=(READY,)),
+        seen(node("n1", "i1"), instances=TWO[:1], keep=frozenset({"od"})),
+        9,
+        "sort-out",
+        {"states": ["Terminating"]},
+    ),
+    "prepaid ones that are sound stay": (
+        RESERVED,
+        status("Failing", instances=(READY,)),
+        seen(node("n1", "i1"), instances=TWO[:1], keep=frozenset({"od"})),
+        9,
+        "unmark",
+        Unmark(("n1",)),
+    ),
+    "prepaid ones that never joined go": (
+        RESERVED,
+        status("Failing", instances=(machine(),)),
+        seen(instances=TWO[:1], keep=frozenset({"od"})),
+        9,
+        "sort-out",
+        {"states": ["Terminating"]},
+    ),
+    "a call without an answer keeps it open": (
+        ONE,
+        status("Failing", launches=(launch(count=1),)),
+        seen(),
+        119,
+        "poll",
+        Wait(5),
+    ),
+    "until it can't have an effect": (
+        ONE,
+        status("Failing", launches=(launch(count=1),)),
+        seen(),
+        120,
+        "settle-calls",
+        {"launches": 1},
+    ),
+    "a cloud without an answer keeps it open": (
+        ONE,
+        status("Failing", instances=(machine("i1", "Terminating"),)),
+        seen(instances=None),
+        999,
+        "poll",
+        Wait(5),
+    ),
+    "all gone: released": (ONE, status("Releasing", instances=(machine("i1", "Gone"),)), seen(), 9, "released", "Released/"),
+    "all gone: failed": (ONE, status("Failing", instances=(machine("i1", "Gone"),)), seen(), 9, "failed", "Failed/"),
+    "a latecomer is ended": (
+        ONE,
+        status("Failed", launches=(launch("Failed", count=1),)),
+        seen(instances=TWO[:1]),
+        9,
+        "record",
+        {"states": ["Terminating"]},
+    ),
+    "it is kept to be read": (ONE, status("Failed"), seen(), 9, "drop", Wait(51.0)),
+    "then dropped": (ONE, status("Released"), seen(), 60, "drop", Drop()),
+    "at once if somebody deleted it": ({**ONE, "deleted": True}, status("Failed"), seen(), 9, "drop", Drop()),
+}
+
+
+@pytest.mark.parametrize(("booked", "state", "world", "after", "rule", "step"), ROWS.values(), ids=ROWS.keys())
+def test_next_step(booked: dict[str, Any], state: BookingStatus, world: Observed, after: float, rule: str, step: Any) -> None:
+    now = START + timedelta(seconds=after)
+
+    decision = lifecycle.next_step(booking(status=state, **booked), world, now, Terms())
+
+    assert decision.rule == rule
+    if isinstance(step, str):
+        assert isinstance(decision.step, Write)
+        phase, reason = step.split("/")
+        assert (decision.step.status.phase, decision.step.status.reason) == (phase, reason)
+        assert decision.step.status.phase_since == stamp(now)
+    elif isinstance(step, dict):
+        assert isinstance(decision.step, Write)
+        check(decision.step.status, step)
+    else:
+        assert decision.step == step
+
+
+def check(written: BookingStatus, wanted: dict[str, Any]) -> None:
+    for name, value in wanted.items():
+        if name == "states":
+            assert [each.state for each in written.instances] == value
+        elif isinstance(value, int):
+            assert len(getattr(written, name)) == value
+        else:
+            assert getattr(written, name) == value
+
+
+def test_every_rule_has_a_row() -> None:
+    assert {row[4] for row in ROWS.values()} | {"order", "discard", "watch-idle"} == {rule.name for rule in lifecycle.RULES}
+
+
+def test_scarce_capacity_is_ordered_first() -> None:
+    booked = booking(
+        purchases=(purchase("a", 1), purchase("b", 1, "capacity-block"), purchase("c", 1, "reserved")), status=status("Launching")
+    )
+    order = []
+    for _ in range(3):
+        decision = lifecycle.next_step(booked, seen(), START)
+        assert decision.rule == "order"
+        assert isinstance(decision.step, Write)
+        newest = decision.step.status.launches[-1]
+        order.append(newest.purchase)
+        answered = (*booked.status.launches, launch("Answered", name=newest.purchase, token=newest.token))
+        booked = booking(purchases=booked.spec.purchases, status=status("Launching", launches=answered))
+
+    assert order == ["c", "b", "a"]
+
+
+def test_a_bad_on_demand_machine_is_ended_once_its_replacement_is_ordered() -> None:
+    replaced = (launch("Answered", count=1), launch("Answered", token="t2", count=1))
+    state = status("Joining", launches=replaced, instances=(BAD, machine("i2", token="t2")), message="0 of 1 nodes ready")
+    world = seen(node("n1", "i1", quarantined=True), instances=(instance(), instance("i2", token="t2")))
+
+    decision = lifecycle.next_step(booking(status=state, **ONE), world, START + timedelta(seconds=99))
+
+    assert decision.rule == "discard"
+    assert isinstance(decision.step, Write)
+    assert [each.state for each in decision.step.status.instances] == ["Terminating", "Launched"]
+
+
+def test_a_bare_request_without_pods_is_noted_idle() -> None:
+    state = status("Provisioned", **PROVISIONED, first_pod_at=AT)
+
+    decision = lifecycle.next_step(booking(status=state, **ONE), seen(node("n1", "i1"), instances=TWO[:1], bare=True), START)
+
+    assert decision.rule == "watch-idle"
+
+
+def test_the_page_is_as_the_table_says() -> None:
+    assert Path("docs/lifecycle.md").read_text(encoding="utf-8") == lifecycle.page(), "run python -m provisioner.lifecycle"
