@@ -66,6 +66,7 @@ def draft(
         ),
         purchases=tuple(_purchase(index, purchase) for index, purchase in enumerate(plan.purchases)),
         cost_per_hour=dollars(plan.cost),
+        node_count=len(plan.uses) + sum(purchase.count for purchase in plan.purchases),
         domains=dict(plan.domains),
         traceparent=meta.annotations.get(TRACEPARENT, "")[:64],
     )
