@@ -1,4 +1,4 @@
-"""The pod that we count is the pod that the API server admits: templates made by chance count the same before and after a dry run."""
+"""The pod that we count is the pod that the API server admits: chance templates count the same before and after a dry run."""
 
 from random import Random
 from typing import Any
