@@ -15,7 +15,9 @@ from provisioner import daemons, poolstatus
 from provisioner.clouds.base import Cloud, CloudError, ErrorKind
 from provisioner.clouds.registry import Clouds
 from provisioner.creation import Writer
+from provisioner.limits import budgets, idle_cost
 from provisioner.offerings import Offers, offers
+from provisioner.room import capped
 from provisioner.snapshots import labels_somewhere, market
 from provisioner.state import CONTROLLER, MANAGER, TAG_INSTALLATION, Known, State
 from provisioner.view import View, take
@@ -68,6 +70,7 @@ class PoolReconciler:
             self._load(pool, now)
         await self._ask(pool)
         view = take(self._state, now)
+        self._state.ledger.begin_day(name, idle_cost(view, pool), now)
         await self._write(pool, self._status(view, pool))
         return Result(self._state.settings.inventory_seconds)
 
@@ -131,6 +134,7 @@ class PoolReconciler:
         pods = daemons.daemon_pods(view.daemon_sets)
         found = market(view, pool, pods)
         sold = offers(found) if found else Offers()
+        sold = replace(sold, offerings=capped(sold.offerings, budgets(view, pool, sold.offerings)))
         asked = self._asked[pool.metadata.name]
         seen = poolstatus.look(view, pool, found, sold, pods, asked.error)
         missing = poolstatus.flavors_missing(self._flavors(), _labels(view))
@@ -165,9 +169,9 @@ class PoolReconciler:
         if old and (old.status, old.reason) == (condition.status, condition.reason):
             return
         good = condition.type == "Ready"
-        if old is None and (condition.status == "True") != good:
-            return  # a fresh pool has no trouble: no news
         bad = (condition.status == "True") != good
+        if old is None and not bad and not good:
+            return  # a fresh pool without this trouble: no news
         reason = condition.reason if good else condition.type if bad else f"{condition.type}Over"
         await self._recorder.event(pool.to_json(), "Warning" if bad else "Normal", reason, condition.message)
 

@@ -71,7 +71,7 @@ class Room:
         return Room(replace(self.snapshot, nodes=nodes, offerings=offerings), self.budgets)
 
     def _capped(self) -> Snapshot:
-        return replace(self.snapshot, offerings=tuple(_cap(offering, self.budgets) for offering in self.snapshot.offerings))
+        return replace(self.snapshot, offerings=capped(self.snapshot.offerings, self.budgets))
 
     def _dealt(self, order: Sequence[tuple[str, int]]) -> Snapshot:
         return replace(self.snapshot, offerings=_deal(self.snapshot.offerings, self.budgets, order))
@@ -93,6 +93,11 @@ class Room:
 
 def taken(budget: Budget, plan: Plan) -> int:
     return sum(purchase.count * budget.weight.get(purchase.offering.name, 0) for purchase in plan.purchases)
+
+
+def capped(offerings: Iterable[Offering], budgets: Sequence[Budget]) -> tuple[Offering, ...]:
+    """Each offering as far as the limits allow it by itself."""
+    return tuple(_cap(offering, budgets) for offering in offerings)
 
 
 def _cap(offering: Offering, budgets: Iterable[Budget]) -> Offering:

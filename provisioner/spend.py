@@ -5,7 +5,7 @@ A booking that is deleted is settled into a sum, which the pool's status keeps o
 booking keep what it had committed for its last day and count whole days from then on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -63,37 +63,46 @@ def _end(machine: ours.BookedInstance, now: datetime) -> datetime:
     return min(end, instant(machine.since)) if machine.state in _GONE and machine.since else end
 
 
+Sums = dict[str, tuple[datetime, int]]  # pool -> day, micro-dollars
+
+
 @dataclass(slots=True)
 class Ledger:
-    """The sums of bookings that are no longer there, by pool, for one UTC day."""
+    """What no booking that is there accounts for: `settled` bookings that are gone, and machines that were `idle` at midnight."""
 
-    day: datetime = field(default_factory=lambda: datetime.min.replace(tzinfo=UTC))
-    settled: dict[str, int] = field(default_factory=dict)
+    settled: Sums = field(default_factory=dict)
+    idle: Sums = field(default_factory=dict)
 
     def settle(self, booking: ours.Booking, now: datetime) -> None:
         """Takes over the sum of a booking that was deleted."""
-        self.roll(now)
         for pool in {purchase.pool for purchase in booking.spec.purchases}:
-            self.settled[pool] = self.settled.get(pool, 0) + committed(booking, pool, now)
+            self._add(pool, committed(booking, pool, now), now)
 
     def load(self, pool: str, stored: ours.Spend | None, bookings: Iterable[ours.Booking], now: datetime) -> None:
         """Takes up what the pool's status kept of today. What the bookings that are there account for is in it already."""
-        self.roll(now)
         if stored is None or stored.day != day_start(now).date().isoformat():
             return
         there = sum(committed(booking, pool, now) for booking in bookings)
-        self.settled[pool] = self.settled.get(pool, 0) + max(0, money(stored.on_demand) - there)
+        self._add(pool, max(0, money(stored.on_demand) - there), now)
+        self.idle[pool] = (day_start(now), 0)
 
-    def roll(self, now: datetime, idle: Mapping[str, int] | None = None) -> None:
-        """Begins a new day: all that is left of the old one are idle machines, `idle` micro-dollars a day by pool."""
-        if day_start(now) != self.day:
-            self.day = day_start(now)
-            self.settled = dict(idle or {})
+    def begin_day(self, pool: str, idle: int, now: datetime) -> None:
+        """The first call of a day counts: `idle` is what the pool's idle machines cost from now to its end."""
+        if self.idle.get(pool, (None, 0))[0] != day_start(now):
+            self.idle[pool] = (day_start(now), idle)
 
     def spent(self, pool: str, bookings: Iterable[ours.Booking], now: datetime) -> int:
         """Micro-dollars of today."""
-        self.roll(now)
-        return self.settled.get(pool, 0) + sum(committed(booking, pool, now) for booking in bookings)
+        kept = sum(_today(sums, pool, now) for sums in (self.settled, self.idle))
+        return kept + sum(committed(booking, pool, now) for booking in bookings)
+
+    def _add(self, pool: str, amount: int, now: datetime) -> None:
+        self.settled[pool] = (day_start(now), _today(self.settled, pool, now) + amount)
+
+
+def _today(sums: Sums, pool: str, now: datetime) -> int:
+    day, amount = sums.get(pool, (None, 0))
+    return amount if day == day_start(now) else 0
 
 
 def status(spent: int, now: datetime) -> ours.Spend:

@@ -1,0 +1,61 @@
+"""Limits as budgets, by hand. At 10:00 a machine of 10 dollars an hour is committed for 14 hours: 140 dollars."""
+
+from typing import Any
+
+import pytest
+
+from provisioner.limits import budgets, idle_cost
+from provisioner.offerings import Market, offers
+from provisioner.room import Budget
+from provisioner.view import View
+from tests.provisioner.make import booking, instance, known, on_demand, pool, purchase, source, view
+
+RES = {"p/res/cr-1/east/a": 1, "p/res/cr-1/east/b": 1}
+OD = {"p/od/h100/east": 1, "p/od/h100/west": 1}
+
+
+def limits(seen: View) -> list[Budget]:
+    of = seen.pools["p"]
+    return list(budgets(seen, of, offers(Market(seen, of, seen.known["p"])).offerings))
+
+
+def test_a_pool_without_limits_has_no_budget() -> None:
+    assert limits(view()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "left"),
+    [
+        pytest.param({}, 5, id="untouched"),
+        pytest.param({"known": {"p": known(instance(1, reservation="cr-1"), instance(2, reservation="cr-1"))}}, 3, id="two-run"),
+        pytest.param({"bookings": (booking("b", purchase(count=4)),)}, 1, id="four-on-order"),
+        pytest.param({"bookings": (booking("b", purchase(count=9)),)}, 0, id="never-below-nothing"),
+        pytest.param({"known": {"p": known(instance(1))}}, 5, id="on-demand-is-another-source"),
+    ],
+)
+def test_max_nodes_of_a_source(more: dict[str, Any], left: int) -> None:
+    (found,) = limits(view(pool("p", source(maxNodes=5)), **more))
+    assert (found.weight, found.left, found.whole) == (RES, left, 5)
+
+
+def test_on_demand_nodes_count_idle_and_ordered_ones() -> None:
+    of = pool("p", limits={"onDemandNodes": 6})
+    machines = known(instance(1), instance(2, reservation="cr-1"), instance(3, tags={"corral.dev/pool": "q"}))
+    (found,) = limits(view(of, bookings=(booking("b", on_demand(count=2), purchase("p1")),), known={"p": machines}))
+    assert (found.weight, found.left) == (OD, 3)
+    assert found.text == "onDemandNodes 6 of pool p: 3 running or on order"
+
+
+def test_money_weighs_the_rest_of_the_day() -> None:
+    of = pool("p", limits={"onDemandSpendPerDay": "500"})
+    (found,) = limits(view(of, spent={"p": 100_000_000}))
+    assert found.weight == dict.fromkeys(OD, 140000000)
+    assert (found.left, found.whole) == (400_000_000, 500_000_000)
+    assert found.text == "onDemandSpendPerDay $500.00 of pool p: $100.00 committed today"
+
+
+def test_idle_machines_cost_the_rest_of_the_day() -> None:
+    tags = {"corral.dev/booking": "b"}
+    machines = known(instance(1), instance(2, tags=tags), instance(3, reservation="cr-1"))
+    seen = view(bookings=(booking("b", on_demand(count=1)),), known={"p": machines})
+    assert idle_cost(seen, seen.pools["p"]) == 140_000_000
