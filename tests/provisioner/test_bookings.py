@@ -1,0 +1,221 @@
+"""The reconciler against an API server and a cloud in memory."""
+
+from typing import Any
+
+import pytest
+
+from provisioner.bookings import BookingReconciler, controller
+from provisioner.clouds.base import CloudError, ErrorKind
+from runtime.errors import Conflict, NotFound, ServerError, TransportError
+from tests.provisioner import fake_api
+from tests.provisioner.fake_api import Api, Clock, FakeCloud
+from tests.provisioner.world import booking, purchase
+
+pytestmark = pytest.mark.looptime
+KEY = "b.booking.corral.dev/main"
+
+
+class Setting:
+    """A booking of one free node and two machines, and everything around it."""
+
+    def __init__(self, **booked: Any) -> None:
+        self.api, self.clock = Api(), Clock()
+        self.cloud = FakeCloud(self.api)
+        self.state = fake_api.state(self.api, self.cloud)
+        self.api.put("capacitypools", fake_api.pool())
+        self.api.put("nodes", fake_api.node("a"))
+        self.api.put("provisioningrequests", fake_api.request())
+        self.api.put("workloads", fake_api.workload("QuotaReserved"))
+        made = booking(**(booked or {"nodes": ("a",), "purchases": (purchase("od", 2),)})).to_json()
+        made["metadata"]["finalizers"] = ["corral.dev/booking"]
+        self.reconciler = BookingReconciler(self.state, self.api, fake_api.recorder(self.api, self.clock), self.clock)  # type: ignore[arg-type]
+        self.controller = controller(self.reconciler, self.state)
+        self.api.put("bookings", made)
+
+    @property
+    def status(self) -> Any:
+        return self.api.of("bookings", "b").status
+
+    async def until(self, *phases: str, turns: int = 60) -> None:
+        """Reconciles until the booking is in one of these phases; waits as told."""
+        for _ in range(turns):
+            if self.status.phase in phases:
+                return
+            await self.turn()
+        raise AssertionError(f"still {self.status.phase} ({self.status.message})")
+
+    async def turn(self) -> None:
+        result = await self.reconciler.reconcile("b")
+        self.clock.pass_by(max(0.1, result.requeue_after or 0))
+
+
+async def test_a_gang_gets_its_nodes_and_gives_them_back() -> None:
+    here = Setting()
+
+    await here.until("Provisioned")
+    assert here.status.message == "3 of 3 nodes ready"
+    assert sorted(name for (kind, _, name) in here.api.objects if kind == "nodes") == ["a", "n-i0", "n-i1"]
+    assert all(here.api.of("nodes", name).metadata.labels[KEY] == "true" for name in ("a", "n-i0", "n-i1"))
+
+    here.api.put("pods", fake_api.pod("w", "n-i0", selector={KEY: "true"}))
+    await here.turn()
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Finished"))
+    for _ in range(5):
+        await here.turn()
+    assert here.status.phase == "Provisioned", "a consumer pod is still there"
+
+    here.api.remove("pods", "w", "team")
+    await here.until("Released")
+    assert sorted(here.cloud.terminated) == ["i0", "i1"]
+    assert KEY not in here.api.of("nodes", "a").metadata.labels
+    assert not here.api.of("nodes", "a").spec.taints
+    assert "CapacityProvisioned" in here.api.events
+    assert "CapacityReleased" in here.api.events
+
+    here.clock.pass_by(60)
+    await here.turn()
+    assert ("bookings", "", "b") not in here.api.objects
+
+
+@pytest.mark.parametrize("error", [TransportError("reset"), ServerError("busy")], ids=["no answer", "refused"])
+async def test_a_crash_after_the_cloud_answered_buys_nothing_twice(error: Exception) -> None:
+    here = Setting(purchases=(purchase("od", 2),))
+    await here.until("Launching")
+    await here.turn()
+    here.api.errors["replace"] = [error]
+
+    with pytest.raises(type(error)):
+        await here.turn()
+    assert len(here.cloud.machines) == 2
+    await here.until("Provisioned")
+
+    assert len(here.cloud.orders) == 1
+    assert len(here.cloud.machines) == 2
+
+
+async def test_a_lost_reply_is_looked_up() -> None:
+    here = Setting(purchases=(purchase("od", 2),))
+    here.cloud.errors = [CloudError(ErrorKind.UNKNOWN, "timed out"), CloudError(ErrorKind.THROTTLED, "slow down")]
+
+    await here.until("Provisioned")
+
+    assert [order.count for order in here.cloud.orders] == [2]
+    assert len(here.status.launches) == 1
+
+
+async def test_no_capacity_backs_off_and_rolls_back() -> None:
+    here = Setting()
+    here.cloud.errors = [CloudError(ErrorKind.CAPACITY, "no h100 in z1")]
+
+    await here.until("Failed")
+
+    assert here.status.reason == "InsufficientCapacity"
+    assert here.status.message == "2 of h100 in z1: no h100 in z1"
+    assert not here.api.of("nodes", "a").spec.taints
+    [backoff] = here.state.backoffs.of_pool("p", here.clock.now)
+    assert (backoff.reason, backoff.source, backoff.zone) == ("InsufficientCapacity", "od", "z1")
+    assert "PurchaseFailed" in here.api.events
+
+
+async def test_a_wrong_configuration_backs_nobody_off() -> None:
+    here = Setting()
+    here.cloud.errors = [CloudError(ErrorKind.CONFIG, "no such launch template")]
+
+    await here.until("Failed")
+
+    assert not here.state.backoffs.of_pool("p", here.clock.now)
+
+
+async def test_a_pod_that_slipped_in_gives_the_node_up() -> None:
+    here = Setting(nodes=("a",))
+    here.api.put(
+        "pods",
+        {**fake_api.pod("x", "a"), "spec": {"nodeName": "a", "containers": [{"resources": {"requests": {"nvidia.com/gpu": 1}}}]}},
+    )
+
+    await here.until("Failed")
+
+    assert here.status.reason == "NodeTaken"
+    assert not here.api.of("nodes", "a").spec.taints
+
+
+async def test_a_machine_with_a_device_less_is_quarantined_and_replaced() -> None:
+    here = Setting(purchases=(purchase("od", 2),))
+    await here.until("Joining")
+    here.api.put(
+        "nodes",
+        {
+            **fake_api.node("n-i0", gpus=7, labels=here.api.of("nodes", "n-i0").metadata.labels),
+            "spec": {"providerID": "sim://i0"},
+        },
+    )
+
+    await here.until("Provisioned")
+    await here.turn()
+
+    assert here.cloud.terminated == ["i0"]
+    assert [order.count for order in here.cloud.orders] == [2, 1]
+    assert "MachineBad" in here.api.events
+
+
+async def test_a_stale_write_is_taken_up_again() -> None:
+    here = Setting()
+    here.api.errors["replace"] = [Conflict("changed")]
+
+    await here.until("Provisioned")
+
+
+async def test_before_a_machine_ends_its_pods_are_looked_up_live() -> None:
+    here = Setting(purchases=(purchase("od", 2),))
+    await here.until("Provisioned")
+    here.api.lag.add("pods")
+    here.api.put("pods", fake_api.pod("w", "n-i0", selector={KEY: "true"}))
+    here.api.put("workloads", fake_api.workload("Finished"))
+
+    for _ in range(12):
+        await here.turn()
+
+    assert here.cloud.terminated == ["i1"]
+    here.api.remove("pods", "w", "team")
+    await here.until("Released")
+    assert here.cloud.terminated == ["i1", "i0"]
+
+
+async def test_an_odd_404_is_not_absence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that doesn't serve the kind answers 404 without naming the object."""
+    here = Setting(purchases=(purchase("od", 2),))
+    await here.until("Provisioned")
+    here.api.remove("workloads", "job", "team")
+    real = here.api.get
+
+    async def odd(resource: Any, name: str, namespace: str = "") -> Any:
+        if resource.plural == "workloads":
+            raise NotFound("the server could not find the requested resource")
+        return await real(resource, name, namespace)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(here.api, "get", odd)
+        for _ in range(3):
+            await here.turn()
+        assert here.status.phase == "Provisioned"
+
+    await here.turn()
+    assert here.status.phase == "Releasing"
+
+
+async def test_a_vanished_booking_is_done() -> None:
+    here = Setting()
+    here.api.remove("bookings", "b")
+
+    assert (await here.reconciler.reconcile("b")).requeue_after is None
+
+
+async def test_a_crash_point_is_inert_unless_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Setting()
+    died: list[int] = []
+    monkeypatch.setattr("os._exit", died.append)
+    monkeypatch.setenv("CORRAL_CRASH_AT", "buy")
+
+    await here.until("Provisioned")
+
+    assert died == [137]

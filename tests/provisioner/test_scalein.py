@@ -1,0 +1,125 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kube.ours import ScaleIn
+from provisioner.clouds.base import Order
+from provisioner.observing import Observer
+from provisioner.pace import Pace
+from provisioner.scalein import Idle, Move, ScaleInLoop, next_move
+from tests.provisioner import fake_api
+from tests.provisioner.world import booking
+
+pytestmark = pytest.mark.looptime
+NOW = datetime(2026, 9, 1, 10, 0, tzinfo=UTC)
+WHEN_IDLE, NEVER = ScaleIn(policy="WhenIdle", after="10m"), ScaleIn(policy="Never")
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("node", "move"),
+    [
+        pytest.param(Idle(ago(599), None, WHEN_IDLE), Move.STAY, id="not yet"),
+        pytest.param(Idle(ago(600), None, WHEN_IDLE), Move.CLOSE, id="long enough"),
+        pytest.param(Idle(ago(9999), None, NEVER), Move.STAY, id="never"),
+        pytest.param(Idle(ago(600), None, WHEN_IDLE, used=True), Move.STAY, id="pods run there"),
+        pytest.param(Idle(ago(600), None, WHEN_IDLE, planned=True), Move.STAY, id="a booking names it"),
+        pytest.param(Idle(None, None, WHEN_IDLE), Move.STAY, id="no known beginning"),
+        pytest.param(Idle(ago(700), ago(2), WHEN_IDLE), Move.STAY, id="closed, settling"),
+        pytest.param(Idle(ago(700), ago(3), WHEN_IDLE), Move.END, id="closed and still empty"),
+        pytest.param(Idle(ago(700), ago(3), WHEN_IDLE, used=True), Move.OPEN, id="a pod slipped in"),
+        pytest.param(Idle(ago(700), ago(3), WHEN_IDLE, planned=True), Move.OPEN, id="a booking came"),
+        pytest.param(Idle(None, ago(3), WHEN_IDLE), Move.OPEN, id="taken again"),
+    ],
+)
+def test_next_move(node: Idle, move: Move) -> None:
+    assert next_move(node, NOW, settle=2) is move
+
+
+class Setting:
+    """One machine, idle for an hour; its source lets it go after ten minutes."""
+
+    def __init__(self) -> None:
+        self.api, self.clock = fake_api.Api(), fake_api.Clock()
+        self.cloud = fake_api.FakeCloud(self.api)
+        self.state = fake_api.state(self.api, self.cloud)
+        Observer(self.state, self.api)  # type: ignore[arg-type]
+        self.api.put("capacitypools", fake_api.pool({"policy": "WhenIdle", "after": "10m"}))
+        labels = {"corral.dev/pool": "p", "corral.dev/source": "od"}
+        idle = {"corral.dev/idle-since": "2026-09-01T09:00:00Z"}
+        tags = {"corral.dev/installation": "here", "corral.dev/booking": "old"}
+        self.cloud.add("i0", Order("t", "h100", "z1", "on-demand", 1, labels=labels, annotations=idle, tags=tags))
+        self.loop = ScaleInLoop(self.state, self.api, self.clock, Pace())  # type: ignore[arg-type]
+
+    async def turns(self, number: int = 4) -> None:
+        for _ in range(number):
+            await self.loop.turn()
+            self.clock.pass_by(5)
+
+    def node(self) -> Any:
+        return self.api.of("nodes", "n-i0")
+
+
+async def test_an_idle_machine_is_closed_then_ended() -> None:
+    here = Setting()
+
+    await here.turns(1)
+    assert here.node().spec.unschedulable
+    await here.turns(1)
+
+    assert here.cloud.terminated == ["i0"]
+
+
+async def test_a_pod_that_the_store_does_not_show_saves_it() -> None:
+    here = Setting()
+    await here.turns(1)
+    here.api.lag.add("pods")
+    here.api.put("pods", fake_api.pod("w", "n-i0"))
+
+    await here.turns()
+
+    assert not here.cloud.terminated
+
+
+async def test_a_booking_that_takes_it_opens_it_again() -> None:
+    here = Setting()
+    await here.turns(1)
+    here.api.put("bookings", booking(nodes=("n-i0",)).to_json())
+
+    await here.turns()
+
+    assert not here.cloud.terminated
+    assert not here.node().spec.unschedulable
+    assert "corral.dev/scale-in" not in here.node().metadata.annotations
+
+
+async def test_daemon_sets_do_not_hold_it() -> None:
+    here = Setting()
+    here.api.put("pods", fake_api.pod("ds", "n-i0", owner="DaemonSet"))
+
+    await here.turns(2)
+
+    assert here.cloud.terminated == ["i0"]
+
+
+async def test_a_quarantined_node_stays() -> None:
+    here = Setting()
+    bad = here.api.objects["nodes", "", "n-i0"]
+    bad["metadata"]["labels"]["corral.dev/quarantined"] = "true"
+    here.api.put("nodes", bad)
+
+    await here.turns()
+
+    assert not here.cloud.terminated
+
+
+def test_pace() -> None:
+    pace = Pace(2)
+
+    assert [pace.take(NOW), pace.take(NOW), pace.take(NOW)] == [True, True, False]
+    assert not pace.take(NOW + timedelta(seconds=59))
+    assert pace.take(NOW + timedelta(seconds=60))
