@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from capacity.findings import considered, prepaid_misfits, usable
-from capacity.model import Finding, Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
+from capacity.findings import Seen, considered, prepaid_misfits, survey, usable
+from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
 from capacity.quantity import dollars
 from capacity.relax import cheapest, emptied, most_pods, relaxations, unbound
 from capacity.search import by_luck, search
@@ -16,13 +16,14 @@ from capacity.topology import required_key
 def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfall:
     """The shortfall of a gang for which `search` has found nothing."""
     found = most_pods(gang, snapshot, preferences)
-    reason, message = _reason(gang, snapshot, preferences, found)
-    competes = usable(gang, snapshot, preferences)
+    seen = survey(gang, snapshot, preferences)
+    reason, message = _reason(gang, snapshot, preferences, found, seen)
+    competes = usable(seen)
     parts = [message, *_reservations(snapshot, competes, reason)]
     return Shortfall(
         reason=reason,
         message="; ".join(parts),
-        findings=tuple(considered(gang, snapshot, preferences)),
+        findings=tuple(considered(seen)),
         hopeless=_hopeless(gang, snapshot, preferences),
         competes=competes,
         relaxations=tuple(relaxations(gang, snapshot, preferences, found)),
@@ -38,11 +39,13 @@ def _hopeless(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool:
         return False
 
 
-def _reason(gang: Gang, snapshot: Snapshot, preferences: Preferences, found: dict[str, int]) -> tuple[Reason, str]:
+def _reason(
+    gang: Gang, snapshot: Snapshot, preferences: Preferences, found: dict[str, int], seen: Sequence[Seen]
+) -> tuple[Reason, str]:
     total, now = sum(pod_set.count for pod_set in gang.pod_sets), sum(found.values())
     if any(required_key(pod_set, preferences) for pod_set in gang.pod_sets) and cheapest(*unbound(gang, snapshot, preferences)):
         return Reason.TOPOLOGY_UNSATISFIED, "; ".join(_levels(gang, snapshot, preferences))
-    misfits = prepaid_misfits(gang, snapshot, preferences, total - now)
+    misfits = prepaid_misfits(seen, total - now)
     if misfits:
         return Reason.RESERVATION_MISMATCH, f"{now} of {total} pods fit now; {misfits}"
     unlimited = cheapest(gang, snapshot, replace(preferences, price_ceiling=None))
@@ -101,7 +104,3 @@ def account(use: ReservationUse) -> str:
     parts = ((use.booked, "booked"), (use.outside, "outside"), (use.quarantined, "quarantined"))
     shown = [f"{count} {name}" for count, name in parts if count] + [f"{use.free} free"]
     return f"{use.name}: {use.total} = {' + '.join(shown)}" + (f", {use.spare} kept spare" if use.spare else "")
-
-
-def finding_line(finding: Finding) -> str:
-    return f"{finding.subject}: {finding.detail}"

@@ -34,7 +34,7 @@ class Placer:
 
     def take(self, members: Sequence[Member], count: int) -> list[Member]:
         """`count` nodes of these members (sum of limits is at least that), as members with the limits that are taken."""
-        placed = [(self._path(member), member) for member in sorted(members, key=_order)]
+        placed = [(self._path(member), member) for member in members]
         taken = list(self._descend(placed, count, 0))
         for where, _ in taken:
             self.touched.update(where[:level] for level in range(1, len(where) + 1))
@@ -89,7 +89,7 @@ def units(members: Sequence[Member], patterns: Sequence[tuple[Pattern, int]]) ->
 
 
 def _first(placed: list[tuple[Path, Member]], count: int) -> Iterator[tuple[Path, Member]]:
-    for where, member in placed:
+    for where, member in sorted(placed, key=lambda one: _order(one[1])):
         taken = min(count, member.limit)
         if taken:
             yield where, Member(member.subject, taken)

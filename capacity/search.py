@@ -4,6 +4,7 @@ domains.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from capacity.model import Gang, Node, Offering, Plan, PodSet, Preferences, Purchase, Snapshot, Use
@@ -179,6 +180,7 @@ def _columns(parts: Sequence[Part], most: int) -> dict[Column, list[Cell]]:
     }
 
 
+@lru_cache(maxsize=4096)
 def _masked(patterns: tuple[Pattern, ...], mask: Mask) -> tuple[Pattern, ...]:
     if all(mask):
         return patterns

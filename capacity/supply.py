@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, slots, together
+from capacity.lens import Glimpse, Lens
 from capacity.model import HOSTNAME, CapacityType, Gang, Node, Offering, PodSet, Preferences, Snapshot
 from capacity.solver import Pattern
 
@@ -112,40 +113,31 @@ class Judge:
         self._mixes = mixes
         self._requests = [needs(pod_set) for pod_set in pod_sets]
         self._demand = _demand(pod_sets, self._requests)
-        self._resources = tuple(sorted(self._demand))
-        self._labels = tuple(sorted({key for pod_set in pod_sets for key in _keys_asked(pod_set)}))
-        self._named = any(term.fields for pod_set in pod_sets for term in pod_set.affinity or ())
-        self._nodes: dict[tuple[object, ...], tuple[Pattern, ...]] = {}
-        self._admitted: dict[tuple[object, ...], tuple[bool, ...]] = {}
+        self._lens = Lens(pod_sets)
+        self._nodes: dict[Glimpse, tuple[Pattern, ...]] = {}
+        self._admitted: dict[Glimpse, tuple[bool, ...]] = {}
         self._judged: dict[tuple[object, ...], tuple[Pattern, ...]] = {}
 
     def node(self, node: Node) -> tuple[Pattern, ...]:
         """As `host`, with a short cut for the many nodes that differ in nothing the gang looks at."""
-        labels, whole, used = node.labels, node.allocatable, node.requested
-        key = (
-            node.taints,
-            node.name if self._named else "",
-            *[labels.get(key) for key in self._labels],
-            *[whole.get(name, 0) - used.get(name, 0) for name in self._resources],
-        )
-        found = self._nodes.get(key)
+        seen = self._lens.node(node)
+        found = self._nodes.get(seen)
         if found is None:
-            found = self._nodes[key] = self.host(host(node))
+            found = self._nodes[seen] = self.host(host(node))
         return found
 
     def host(self, where: Host) -> tuple[Pattern, ...]:
         admitted = self._admits(where)
         if not any(admitted):
             return ()
-        free = tuple(min(where.free.get(name, 0), self._demand[name]) for name in self._resources)
-        key = (admitted, free)
+        free = {name: min(where.free.get(name, 0), most) for name, most in self._demand.items()}
+        key = (admitted, *free.values())
         if key not in self._judged:
-            self._judged[key] = self._patterns(admitted, dict(zip(self._resources, free, strict=True)))
+            self._judged[key] = self._patterns(admitted, free)
         return self._judged[key]
 
     def _admits(self, where: Host) -> tuple[bool, ...]:
-        labels = tuple(where.labels.get(key) for key in self._labels)
-        key = (where.taints, labels, where.unknown, where.name if self._named else "")
+        key = self._lens.filters(where)
         if key not in self._admitted:
             self._admitted[key] = tuple(not refusal(pod_set, where) for pod_set in self._pod_sets)
         return self._admitted[key]
@@ -205,9 +197,3 @@ def _demand(pod_sets: Sequence[PodSet], requests: Sequence[Mapping[str, int]]) -
         for name, amount in one.items():
             total[name] = total.get(name, 0) + amount * pod_set.count
     return total
-
-
-def _keys_asked(pod_set: PodSet) -> Iterator[str]:
-    yield from pod_set.node_selector
-    for term in pod_set.affinity or ():
-        yield from (expression.key for expression in term.expressions)
