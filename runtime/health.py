@@ -50,7 +50,7 @@ async def serving(settings: Settings, ready: Callable[[], str], render: Callable
 
 async def _start(app: web.Application, address: str) -> web.AppRunner:
     host, _, port = address.rpartition(":")
-    runner = web.AppRunner(app, access_log=None, handle_signals=False)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
-    await web.TCPSite(runner, host.strip("[]") or None, int(port), shutdown_timeout=1.0).start()
+    await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
     return runner

@@ -118,17 +118,22 @@ class Elector:
         self._seen = Record("", duration, "", 0, {})
         self._seen_at = float("-inf")
         self._log = get_logger("lease").bind(identity=identity)
-        self.leading = False
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Waits for the lease, then runs `work` under it, and gives the lease back when `work` is over, however it ended.
 
         Raises LeadershipLost after the work has been cancelled; whatever `work` raised otherwise.
         """
-        while not await self._try():  # noqa: ASYNC110 another process moves the lease
-            await asyncio.sleep(self._retry * random.uniform(1.0, 1.2))  # noqa: S311
-        self._log.info("leading")
-        self.leading = True
+        try:
+            while not await self._try():  # noqa: ASYNC110 another process moves the lease
+                await asyncio.sleep(self._retry * random.uniform(1.0, 1.2))  # noqa: S311
+            self._log.info("leading")
+            await self._lead(work)
+        finally:
+            await self._release()
+            self._guard.dismiss()
+
+    async def _lead(self, work: Callable[[], Awaitable[None]]) -> None:
         job, keep = asyncio.ensure_future(work()), asyncio.ensure_future(self._keep())
         try:
             done, _ = await asyncio.wait({job, keep}, return_when=asyncio.FIRST_COMPLETED)
@@ -136,9 +141,6 @@ class Elector:
                 task.result()
         finally:
             await _end(keep, job)
-            self.leading = False
-            await self._release()
-            self._guard.dismiss()
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()

@@ -45,7 +45,7 @@ class Manager:
         self._reflectors: list[Reflector[Any]] = []
         self._controllers: list[Controller[Any]] = []
         self._background: dict[str, Callable[[], Awaitable[None]]] = {}
-        self._elector: Elector | None = None
+        self._leading = False
         self._stopping = asyncio.Event()
         self._lag = 0.0
         self._log = get_logger("manager")
@@ -84,7 +84,7 @@ class Manager:
                 await self._run_parts()
         finally:
             await self._client.close()
-            await asyncio.to_thread(told.shutdown)
+            await asyncio.to_thread(told.flush)
 
     async def _run_parts(self) -> None:
         try:
@@ -100,7 +100,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             leading = group.create_task(self._synced_then_lead(), name="lead")
             await self._stopping.wait()
-            if self._elector is None or not self._elector.leading:
+            if not self._leading:
                 leading.cancel()
         raise Stopped
 
@@ -122,17 +122,17 @@ class Manager:
         election = self._settings.leader_election
         namespace = election.resource_namespace or os.environ.get("POD_NAMESPACE") or "default"
         client = self._client.narrowed("lease", election.renew_deadline / 2)
-        self._elector = Elector(
+        return Elector(
             ApiLease(client, election.resource_name or self._name, namespace),
             f"{socket.gethostname()}_{uuid.uuid4()}",
             duration=election.lease_duration,
             renew_deadline=election.renew_deadline,
             retry=election.retry_period,
         )
-        return self._elector
 
     async def _work(self) -> None:
         """The leader's part. Returns after `stop`, when what was under way is done."""
+        self._leading = True
         async with asyncio.TaskGroup() as group:
             controllers = [group.create_task(each.run(), name=each.name) for each in self._controllers]
             background = [group.create_task(self._forever(name, run), name=name) for name, run in self._background.items()]
@@ -162,12 +162,9 @@ class Manager:
             await asyncio.sleep(LAG_PERIOD)
             self._lag = max(0.0, loop.time() - before - LAG_PERIOD)
 
-    def _leading(self) -> bool:
-        return self._elector.leading if self._elector else not self._settings.leader_election.leader_elect
-
     def _publish(self) -> None:
         """Makes what the parts count readable at /metrics."""
-        metrics.gauge("corral_leader", "1 while this process leads", lambda: [(self._leading(), {})])
+        metrics.gauge("corral_leader", "1 while this process leads", lambda: [(self._leading, {})])
         metrics.gauge("corral_event_loop_lag", "How late the event loop ran a timer", lambda: [(self._lag, {})], "s")
         publish(self._controllers, self._reflectors)
 

@@ -5,6 +5,7 @@ Names get their unit and `_total` from the Prometheus exporter: `corral_reconcil
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from opentelemetry.metrics import CallbackOptions, Observation
 
@@ -37,21 +38,25 @@ Series = Iterable[tuple[float, Mapping[str, str]]]
 Read = Callable[[], Series]
 
 
+_reads: dict[str, Read] = {}
+
+
 def counter(name: str, description: str, read: Read) -> None:
-    """A counter that is read when scraped; call once per name and process."""
-    _METER.create_observable_counter(name, [_observer(read)], description=description)
+    """A counter that is read when scraped. OpenTelemetry takes one callback a name, so a later `read` replaces the one before."""
+    if _reads.setdefault(name, read) is read:
+        _METER.create_observable_counter(name, [partial(_observe, name)], description=description)
+    _reads[name] = read
 
 
 def gauge(name: str, description: str, read: Read, unit: str = "") -> None:
-    """A gauge that is read when scraped; call once per name and process."""
-    _METER.create_observable_gauge(name, [_observer(read)], unit, description)
+    """A gauge that is read when scraped; a later `read` of the same name replaces the one before."""
+    if _reads.setdefault(name, read) is read:
+        _METER.create_observable_gauge(name, [partial(_observe, name)], unit, description)
+    _reads[name] = read
 
 
-def _observer(read: Read) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    def observe(_: CallbackOptions) -> Iterable[Observation]:
-        return [Observation(value, labels) for value, labels in read()]
-
-    return observe
+def _observe(name: str, _: CallbackOptions) -> Iterable[Observation]:
+    return [Observation(value, labels) for value, labels in _reads[name]()]
 
 
 def start_at_zero(controller: str) -> None:

@@ -33,7 +33,7 @@ _REFLECTOR_GAUGES: Sequence[tuple[str, str, Callable[[AnyReflector], int]]] = (
 
 
 def publish(controllers: Sequence[AnyController], reflectors: Sequence[AnyReflector]) -> None:
-    """Creates the instruments; call once per process."""
+    """Creates the instruments; a later call replaces what they read."""
     for name, about, of_controller in _CONTROLLER_COUNTERS:
         metrics.counter(name, about, partial(_by_controller, controllers, of_controller))
     for name, about, of_controller in _CONTROLLER_GAUGES:

@@ -55,10 +55,10 @@ class Telemetry:
         """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def shutdown(self) -> None:
+    def flush(self) -> None:
         """Sends what is still buffered. Blocks for up to the exporter's time limit: call it off the loop."""
-        self.traces.shutdown()
-        self.meters.shutdown()
+        self.traces.force_flush()
+        self.meters.force_flush()
 
 
 _current: Telemetry | None = None

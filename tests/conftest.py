@@ -1,9 +1,13 @@
 """Shared by all unit tests: plain logs on stdout, and a wall clock that stands where a test puts it."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import structlog
+
+# Without this, looptime asks for "the" loop of every test that has none, and the one made for it is never closed.
+asyncio.set_event_loop(None)
 
 # structlog's own default draws every traceback as a picture, which takes longer than the tests.
 structlog.configure(

@@ -1,0 +1,123 @@
+"""From a view to the room that plans are made in."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from capacity.model import ZONE, CapacityType, Node
+from provisioner.clouds.base import InstanceState
+from provisioner.snapshots import MARKED, PAUSED, QUARANTINE, NodeCache, room
+from provisioner.view import View
+from tests.provisioner.make import (
+    NOW,
+    RACK,
+    booking,
+    daemon_set,
+    instance,
+    inventory,
+    known,
+    node,
+    pool,
+    reservation,
+    source,
+    view,
+)
+
+ADOPTING = {"nodeSelector": {"matchLabels": {"team": "train"}}}
+BOOKED = {"taints": [{"key": "corral.dev/booked", "effect": "NoSchedule"}]}
+
+
+def nodes(seen: View) -> dict[str, Node]:
+    return {each.name: each for each in room(seen, seen.pools.values(), NodeCache()).snapshot.nodes}
+
+
+@pytest.mark.parametrize(
+    ("there", "more", "expected"),
+    [
+        pytest.param(node("n"), {}, (None, True, ()), id="free"),
+        pytest.param(node("n", spec=BOOKED), {"bookings": (booking("b", nodes=("n",)),)}, ("b", True, ()), id="booked"),
+        pytest.param(node("n", spec=BOOKED), {}, (MARKED, True, ()), id="a-mark-of-no-booking"),
+        pytest.param(node("n", labels={"corral.dev/quarantined": "true"}), {}, (QUARANTINE, True, ()), id="quarantined"),
+        pytest.param(node("n", metadata={"deletionTimestamp": "2026-09-01T09:00:00Z"}), {}, (None, False, ()), id="leaving"),
+    ],
+)
+def test_who_has_a_node(there: Any, more: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    found = nodes(view(pool("p", **ADOPTING), nodes=(there,), **more))["n"]
+    assert (found.booked_by, found.ready, found.taints) == expected
+
+
+def test_a_node_of_two_pools_is_not_planned_on() -> None:
+    assert nodes(view(pool("p", **ADOPTING), pool("q", **ADOPTING), nodes=(node("n"),))) == {}
+
+
+def test_nothing_new_on_a_paused_pool() -> None:
+    seen = view(pool("p", mode="Paused", **ADOPTING), nodes=(node("n"),))
+    made = room(seen, seen.pools.values(), NodeCache()).snapshot
+    assert [each.booked_by for each in made.nodes] == [PAUSED]
+    assert {(each.available, each.unavailable) for each in made.offerings} == {(0, "pool p is Paused")}
+
+
+def test_an_idle_machine_is_known_by_its_reservation() -> None:
+    of = pool("p", source(drainBeforeEnd="60m"))
+    there = node("n", provider_id="sim:///east/i-1", labels={"corral.dev/pool": "p"})
+    machines = known(instance(1, reservation="cr-1"), inventory=inventory(reservation(ends=10_000)))
+    found = nodes(view(of, nodes=(there,), known={"p": machines}))["n"]
+    assert (found.capacity_type, found.reservation, found.ends, found.price) == (CapacityType.RESERVED, "cr-1", 6400, 0)
+
+
+def test_an_idle_machine_on_demand_adds_nothing() -> None:
+    there = node("n", provider_id="sim:///east/i-1", labels={"corral.dev/pool": "p"})
+    found = nodes(view(nodes=(there,), known={"p": known(instance(1))}))["n"]
+    assert (found.capacity_type, found.reservation, found.price) == (CapacityType.ON_DEMAND, None, 0)
+
+
+def test_a_machine_that_is_stopping_is_not_ready() -> None:
+    there = node("n", provider_id="sim:///east/i-1", labels={"corral.dev/pool": "p"})
+    machines = known(instance(1, state=InstanceState.STOPPING))
+    assert not nodes(view(nodes=(there,), known={"p": machines}))["n"].ready
+
+
+def test_a_node_with_unreadable_amounts_is_left_out() -> None:
+    assert nodes(view(pool("p", **ADOPTING), nodes=(node("n", allocatable={"cpu": "lots"}),))) == {}
+
+
+@pytest.mark.parametrize(
+    ("age", "bought"),
+    [pytest.param(299, True, id="still-counts"), pytest.param(301, False, id="too-old")],
+)
+def test_an_old_word_of_the_cloud(age: int, bought: bool) -> None:
+    seen = view(known={"p": known(at=NOW - timedelta(seconds=age), error="connection refused")})
+    made = room(seen, seen.pools.values(), NodeCache()).snapshot
+    assert any(each.available for each in made.offerings) is bought
+    assert all(each.total for each in made.offerings)
+
+
+def test_nothing_is_bought_where_a_required_daemon_set_is_missing() -> None:
+    seen = view(pool("p", readiness={"requiredDaemonSets": ["kube-system/d"]}))
+    made = room(seen, seen.pools.values(), NodeCache()).snapshot
+    assert {each.available for each in made.offerings} == {0}
+    assert made.offerings[0].unavailable.startswith("DaemonSetsBlocked in pool p: DaemonSet kube-system/d: required")
+
+
+def test_one_that_is_not_required_blocks_nothing() -> None:
+    seen = view(daemon_sets=(daemon_set("d", {"key": "gpu", "operator": "Exists"}),))
+    made = room(seen, seen.pools.values(), NodeCache()).snapshot
+    assert all(each.available for each in made.offerings)
+
+
+def test_keys_of_all_pools_from_wide_to_narrow() -> None:
+    seen = view(pool("a", topologyKeys=[ZONE, "block"]), pool("b", topologyKeys=[ZONE, RACK]))
+    assert room(seen, seen.pools.values(), NodeCache()).snapshot.topology_keys == (ZONE, "block", RACK)
+
+
+def test_a_pool_whose_cloud_was_never_heard_sells_nothing() -> None:
+    seen = view(known={})
+    assert room(seen, seen.pools.values(), NodeCache()).snapshot.offerings == ()
+
+
+def test_the_cache_answers_for_the_same_objects_alone() -> None:
+    cache, there = NodeCache(), node("n")
+    first = cache.get(there, (), "p")
+    assert cache.get(there, (), "p") is first
+    assert cache.get(node("n"), (), "p") is not first
