@@ -13,10 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from e2e import scenario
 from e2e.api import Api
 from e2e.controlplane import build
 from e2e.controlplane.cluster import RUNS, ControlPlane
 from e2e.controlplane.progress import plain
+from e2e.scenario import Scenario
+from e2e.spans import SpanReceiver
+from e2e.stack import ROOT, Stack
 
 Kubectl = Callable[..., str]
 
@@ -75,3 +79,34 @@ def _sweep() -> None:
         if not Path("/proc", directory.name.removeprefix("pytest-")).exists():
             ControlPlane(directory).stop()
             shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def spans() -> Iterator[SpanReceiver]:
+    """Where the services of `stack` send their traces."""
+    with SpanReceiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="session")
+def stack(controlplane: ControlPlane, spans: SpanReceiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Both services and the simulated cloud, as a user runs them, with the device plugin's DaemonSet; shared by all tests."""
+    directory = tmp_path_factory.mktemp("stack")
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": spans.endpoint, "OTEL_BSP_SCHEDULE_DELAY": "200"}
+    with Stack(controlplane, directory, scenario.cloud(), env) as running:
+        controlplane.kubectl("apply", "-f", str(ROOT / "e2e" / "demo" / "manifests" / "cluster.yaml"))
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shapes() -> Iterator[str]:
+    """Instance types that no test has used yet."""
+    return iter(scenario.SHAPES)
+
+
+@pytest.fixture
+def corner(stack: Stack, namespace: str, shapes: Iterator[str]) -> Iterator[Scenario]:
+    """A corner of the cluster of the test's own. Afterwards its pool is paused, so that nothing new is bought there."""
+    made = Scenario(stack, namespace, next(shapes))
+    yield made
+    made.clear()

@@ -140,6 +140,12 @@ class Scenario:
         base = {**self.pod_spec(), "nodeSelector": selector, "tolerations": [_TOLERATION]}
         self.apply(_object("v1", "Pod", {"name": name, "namespace": self.namespace}, {**base, **spec}))
 
+    def clear(self) -> None:
+        """Ends what the test left running, and sees to it that nothing new is bought for it."""
+        self.kubectl("delete", "jobs,pods", "--all", "-n", self.namespace, "--wait=false")
+        if self.kubectl("get", "cpool", self.name, "--ignore-not-found", "-o", "name"):
+            self.kubectl("patch", "cpool", self.name, "--type", "merge", "-p", '{"spec":{"mode":"Paused"}}')
+
     # --- what is there ----------------------------------------------------------------------------------------------------
 
     def items(self, kind: str) -> list[dict[str, Any]]:
