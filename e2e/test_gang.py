@@ -72,8 +72,9 @@ def test_capacity_that_never_appears_is_tried_again_with_backoff_then_refused(co
     corner.outside({"a": 2, "b": 2})
     time.sleep(1)
     corner.job("never", 2)
-    first = until(lambda: next(iter(corner.requests()), None), what="first request")
-    until(lambda: is_true(corner.get("provreq", first["metadata"]["name"]), "Failed"), what="first attempt fails")
+    until(corner.requests, what="first request")
+    first = corner.requests()[0]["metadata"]["name"]
+    until(lambda: is_true(corner.get("provreq", first), "Failed"), what="first attempt fails")
     until(lambda: deactivated(corner, "never"), what="refused after the retry")
     assert not corner.machines()
     requeued = [item["metadata"]["annotations"]["corral.dev/attempt"] for item in corner.requests()]
