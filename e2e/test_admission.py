@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from e2e.controlplane.cluster import ControlPlane, ControlPlaneError
-from e2e.stack import Program, free_port
+from e2e.stack import NAMESPACE, Program, Stack, free_port
 
 Kubectl = Callable[..., str]
 Json = dict[str, Any]
@@ -24,15 +24,17 @@ LABEL = f"{BOOKING}.booking.corral.dev/main"
 
 @pytest.fixture(scope="module")
 def service(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """With the rights of its own role, no more."""
     directory = tmp_path_factory.mktemp("admission")
+    Stack(controlplane, directory, {}).install()
     address = f"127.0.0.1:{free_port()}"
     config = {
         "apiVersion": "config.corral.dev/v1alpha1",
         "kind": "Configuration",
         "health": {"bindAddress": address},
         "metrics": {"bindAddress": address},
-        "leaderElection": {"leaderElect": False},
-        "clientConnection": {"kubeconfig": str(controlplane.kubeconfig)},
+        "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 3, "renewDeadline": 2, "retryPeriod": 0.5},
+        "clientConnection": {"kubeconfig": str(controlplane.service_account(NAMESPACE, "corral-admission"))},
     }
     path = directory / "admission.yaml"
     path.write_text(yaml.safe_dump(config))
@@ -77,7 +79,7 @@ class Cluster:
             _object(KUEUE, "LocalQueue", "queue", self.namespace, spec={"clusterQueue": name}),
         )
 
-    def job(self, name: str = "job", pods: int = 4, **annotations: str) -> None:
+    def job(self, name: str = "job", pods: int = 4, annotations: dict[str, str] | None = None) -> None:
         resources = {"cpu": "1", "nvidia.com/gpu": "8"}
         containers = [{"name": "main", "image": "x", "resources": {"limits": resources}}]
         template = {
@@ -85,7 +87,7 @@ class Cluster:
             "spec": {"restartPolicy": "Never", "containers": containers},
         }
         made = _object("batch/v1", "Job", name, self.namespace)
-        made["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "queue"}, "annotations": annotations}
+        made["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "queue"}, "annotations": annotations or {}}
         self.apply({**made, "spec": {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template}})
 
     def node(self, name: str) -> None:
@@ -216,7 +218,7 @@ def cluster(kubectl: Kubectl, namespace: str, service: Program) -> Iterator[Clus
 def test_a_gang_is_admitted_onto_its_booked_nodes(cluster: Cluster, kubectl: Kubectl) -> None:
     cluster.queue()
     eventually(lambda: cluster.active().get("status") == "True")
-    cluster.job(**{"provreq.kueue.x-k8s.io/runDuration": "2h"})
+    cluster.job(annotations={"provreq.kueue.x-k8s.io/runDuration": "2h"})
     request = cluster.request()
     uid = cluster.workload()["metadata"]["uid"]
 
@@ -434,7 +436,7 @@ def test_what_the_api_server_refuses_is_told_and_tried_again(cluster: Cluster) -
 
 def test_the_policy_is_not_the_users_to_choose(cluster: Cluster) -> None:
     cluster.queue()
-    cluster.job(**{"provreq.kueue.x-k8s.io/policy": "generous"})
+    cluster.job(annotations={"provreq.kueue.x-k8s.io/policy": "generous"})
     eventually(lambda: cluster.workload() and cluster.workload()["spec"]["active"] is False)
     assert not cluster.requests()
     assert "provreq.kueue.x-k8s.io/policy" in cluster.events()["AdmissionCheckUpdated"]
