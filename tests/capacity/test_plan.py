@@ -202,3 +202,8 @@ def test_surplus_nodes_are_not_marked() -> None:
     assert isinstance(outcome, Plan)
     counts = {tuple(sorted(purchase.pods)): purchase.count for purchase in outcome.purchases}
     assert counts == {("leader", "worker"): 1, ("worker",): 15}
+
+
+def test_a_node_that_is_there_goes_before_one_that_must_be_bought() -> None:
+    places = snapshot(node("idle", capacity_type=RESERVED), offering("cr", 2, kind=RESERVED))
+    assert used(plan(gang(pods("w", 1)), places, ANY)) == ["idle"]
