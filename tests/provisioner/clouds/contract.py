@@ -1,7 +1,7 @@
 """What every provider of machines must do, whatever its cloud: the tests that each one's own test class inherits.
 
-A subclass gives two fixtures: `cloud`, freshly connected, and `order`, which makes a valid on-demand order from a token and a count,
-of a shape of which the cloud can deliver at least four and no more than 999.
+A subclass gives two fixtures: `cloud`, freshly connected, and `order`, which makes a valid on-demand order from a token
+and a count, of a shape of which the cloud can deliver at least four and no more than 999.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ TAGS = {"corral.dev/installation": "contract", "corral.dev/booking": "b1"}
 async def settled(cloud: Cloud, condition: Callable[[tuple[Instance, ...]], bool], seconds: float = 60.0) -> tuple[Instance, ...]:
     """The instances of these tests once the condition holds: clouds are eventually consistent."""
     async with asyncio.timeout(seconds):
-        while not condition(found := await cloud.instances(TAGS)):
+        while not condition(found := await cloud.instances(TAGS)):  # noqa: ASYNC110 a cloud tells only who asks
             await asyncio.sleep(0.05)
     return found
 

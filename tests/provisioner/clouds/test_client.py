@@ -18,8 +18,11 @@ from tests.provisioner.clouds.conftest import Serve
 ORDER = Order(token="t1", shape="p5.48xlarge", zone="z1", capacity_type="on-demand", count=2, tags={"a": "b"})
 
 
+QUICK = Timeouts(read=2, launch=2)
+
+
 @asynccontextmanager
-async def connected(url: str, timeouts: Timeouts = Timeouts(read=2, launch=2)) -> AsyncIterator[SimulatedCloud]:
+async def connected(url: str, timeouts: Timeouts = QUICK) -> AsyncIterator[SimulatedCloud]:
     cloud = SimulatedCloud(url, timeouts)
     try:
         yield cloud
