@@ -188,9 +188,14 @@ class Scenario:
         return found
 
     def outside(self, racks: Mapping[str, int]) -> None:
-        """Sets how many machines of the reservation others use, by rack side ("a", "b")."""
+        """Sets how many machines of the reservation others use, by rack side ("a", "b"), and waits until the pool has seen it."""
         used = {f"{self.shape}-{side}": count for side, count in racks.items()}
         self.stack.cloud.put("/control/reservations", {"id": self.reservation, "outside": used})
+        until(lambda: self._outside_seen() == sum(racks.values()), what="the pool sees who uses the reservation")
+
+    def _outside_seen(self) -> int:
+        found: int = self.get("cpool", self.name)["status"]["reservations"][0]["outside"]
+        return found
 
 
 def until(check: Callable[[], T], *, seconds: float = PATIENCE, what: str = "") -> T:

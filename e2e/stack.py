@@ -21,6 +21,7 @@ from e2e.simcloud import SimCloud
 ROOT = Path(__file__).parent.parent
 NAMESPACE = "corral-system"
 READY_SECONDS = 60.0
+_EXTRA: Mapping[str, Mapping[str, Any]] = {"provisioner": {"inventorySeconds": 2}}
 
 
 class StackError(Exception):
@@ -138,6 +139,7 @@ class Stack:
                 "metrics": {"bindAddress": address},
                 "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 6, "renewDeadline": 4, "retryPeriod": 1},
                 "clientConnection": {"kubeconfig": str(kubeconfig)},
+                **_EXTRA.get(service, {}),
             },
         )
         self.programs[service] = Program(service, path, self._log(service), f"http://{address}/readyz", self._env)

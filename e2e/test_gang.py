@@ -53,7 +53,6 @@ def test_what_a_reservation_lacks_is_bought_and_all_is_given_back_when_the_job_e
 def test_capacity_that_appears_before_the_deadline_is_taken(corner: Scenario) -> None:
     corner.set_up(sources=("reserved",), policy={"timeouts": {"queued": "60s", "provision": "60s", "booking": "30s"}})
     corner.outside({"a": 2, "b": 2})
-    time.sleep(1)
     corner.job("late", 2)
     until(lambda: condition(corner.requests()[0], "Provisioned").get("status") == "False")
     waiting = condition(corner.requests()[0], "Provisioned")
@@ -70,7 +69,6 @@ def test_capacity_that_never_appears_is_tried_again_with_backoff_then_refused(co
         policy={"timeouts": {"queued": "3s", "provision": "60s", "booking": "30s"}, "retry": {"limit": 1, "backoff": "4s"}},
     )
     corner.outside({"a": 2, "b": 2})
-    time.sleep(1)
     corner.job("never", 2)
     until(corner.requests, what="first request")
     first = corner.requests()[0]["metadata"]["name"]
