@@ -52,7 +52,7 @@ class Status:
 
 def stored(request: ProvisioningRequest) -> Status:
     """What the request says now, reduced to the conditions that are ours to say."""
-    conditions = [condition.to_json() for condition in request.status.conditions if condition.type in OURS]
+    conditions = tuple(condition.to_json() for condition in request.status.conditions if condition.type in OURS)
     return Status(conditions, request.status.provisioning_class_details)
 
 
@@ -75,7 +75,7 @@ def status_of(old: Status, generation: int, finding: Finding, tries: Attempts, n
             if booking is not None:
                 entries.provision(booking)
             entries.set(type_, True, type_, message)
-    return Status(entries.list, _details(old.details, finding, tries))
+    return Status(tuple(entries.list), _details(old.details, finding, tries))
 
 
 @dataclass(slots=True)

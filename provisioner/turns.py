@@ -4,11 +4,11 @@ A gang that waits holds the places it could use against all behind it; one that 
 none of the held places pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from capacity.model import Outcome, Plan, Shortfall, Undecidable
+from capacity.model import Labels, Outcome, Plan, Shortfall, Undecidable
 from provisioner.acceptance import Accepted
 from provisioner.outcomes import Book, Next, behind, bound, observed, pools_of, undecidable, waiting
 from provisioner.progress import ToPlan
@@ -73,9 +73,19 @@ class Pass:
         return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
 
     def _hold(self, candidate: Candidate, outcome: Shortfall) -> None:
-        if not outcome.hopeless:
-            for name in sorted(outcome.competes):
+        """Keeps the places that the gang waits for. One without the label of a level that all its pods need is no use to it."""
+        if outcome.hopeless:
+            return
+        gang = bound(candidate.accepted.gang, candidate.accepted.terms, self.room)
+        needed = [pod_set.required_topology for pod_set in gang.pod_sets if pod_set.count]
+        for name, labels in _places(self.room):
+            if name in outcome.competes and any(key is None or key in labels for key in needed):
                 self.held.setdefault(name, candidate.accepted.gang.name)
+
+
+def _places(room: Room) -> Iterable[tuple[str, Labels]]:
+    yield from ((node.name, node.labels) for node in room.snapshot.nodes)
+    yield from ((o.name, {**o.shape.labels, **o.domain}) for o in room.snapshot.offerings)
 
 
 Key = tuple[str, frozenset[str], frozenset[str], tuple[str, ...]]

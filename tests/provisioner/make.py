@@ -211,7 +211,7 @@ def request(name: str = "req", count: int = 4, **more: Any) -> ProvisioningReque
     }
     spec = {
         "provisioningClassName": "gang.corral.dev",
-        "podSets": [{"podTemplateRef": {"name": "tpl"}, "count": count}],
+        "podSets": [{"podTemplateRef": {"name": each}, "count": count} for each in more.pop("templates", ("tpl",))],
         "parameters": more.pop("parameters", {}),
     }
     return decode({"metadata": metadata, "spec": spec, **more}, ProvisioningRequest)

@@ -3,6 +3,7 @@
 import pytest
 
 from kube import core
+from kube.meta import decode
 from provisioner.daemons import blocked, daemon_pods, overheads
 from tests.provisioner.make import CPU, H100, daemon_set, node, pool
 
@@ -71,6 +72,4 @@ def test_the_message_names_the_remedy() -> None:
 def test_one_that_cannot_be_read_is_left_out() -> None:
     raw = daemon_set("d").to_json()
     raw["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much"
-    from kube.meta import decode
-
     assert daemon_pods([decode(raw, core.DaemonSet)]) == ()

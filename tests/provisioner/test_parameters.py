@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from capacity.model import CapacityType
 from kube import ours
@@ -71,17 +72,11 @@ def test_a_duration_may_be_unknown() -> None:
             id="another-one-is-opened",
         ),
         pytest.param({"x" * 1000: "1"}, {}, "is unknown", id="a-long-key-is-cut"),
-        pytest.param({}, {"priceCeilingPerHour": "much"}, 'CapacityPolicy "default": "much" is not', id="bad-policy"),
     ],
 )
 def test_what_is_refused(given: dict[str, str], spec: dict[str, Any], text: str) -> None:
-    bad = policy() if "priceCeilingPerHour" in spec else policy(**spec)
-    if "priceCeilingPerHour" in spec:
-        import msgspec
-
-        bad = msgspec.structs.replace(bad, spec=msgspec.structs.replace(bad.spec, price_ceiling_per_hour="much"))
     with pytest.raises(ParameterError) as caught:
-        agreed(given, bad)
+        agreed(given, policy(**spec))
     assert text in str(caught.value)
     assert len(str(caught.value)) < 300
 
@@ -89,3 +84,10 @@ def test_what_is_refused(given: dict[str, str], spec: dict[str, Any], text: str)
 def test_no_policy_at_all() -> None:
     with pytest.raises(ParameterError, match="parameter policy is missing and there is no CapacityPolicy"):
         agreed({})
+
+
+def test_a_policy_that_cannot_be_read_is_named() -> None:
+    made = policy()
+    bad = structs.replace(made, spec=structs.replace(made.spec, price_ceiling_per_hour="much"))
+    with pytest.raises(ParameterError, match='CapacityPolicy "default": "much" is not an amount of dollars'):
+        agreed({}, bad)

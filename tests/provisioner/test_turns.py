@@ -1,0 +1,142 @@
+"""One pass: who goes, who waits, who passes. The planner is the real one; a pod takes a node; 4 a rack, 2 racks, 5 in west."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from capacity.model import Gang, PodSet
+from capacity.plan import plan
+from capacity.requirements import Toleration
+from kube import ours
+from provisioner.acceptance import Accepted
+from provisioner.clouds.base import ZoneStock
+from provisioner.outcomes import Book, Next
+from provisioner.parameters import terms
+from provisioner.progress import Failed, ToPlan, Waiting
+from provisioner.snapshots import NodeCache, room
+from provisioner.turns import Candidate, Memo, Pass
+from tests.provisioner.make import NOW, RACK, inventory, known, policy, pool, reservation, view
+
+LATER = NOW + timedelta(hours=1)
+
+
+def candidate(
+    name: str, count: int, *, rack: bool = False, late: bool = False, undecidable: tuple[str, ...] = (), **spec: Any
+) -> Candidate:
+    agreed = terms({}, lambda _: policy(**spec))
+
+    pods = PodSet(
+        "main",
+        count,
+        {"nvidia.com/gpu": 8, "pods": 1},
+        tolerations=(Toleration("gpu", "Exists"),),
+        required_topology=RACK if rack else None,
+        undecidable=undecidable,
+    )
+    accepted = Accepted(Gang(f"team/{name}", (pods,)), agreed, f"{count}{rack}{spec}{undecidable}")
+    return Candidate(accepted, ToPlan(NOW if late else LATER), NOW - timedelta(hours=3), NOW)
+
+
+def run(*line: Candidate, pools: tuple[ours.CapacityPool, ...] = (pool(),), free: tuple[int, int] = (4, 4)) -> list[Next]:
+    stock = (ZoneStock("h100", "west", 5),)
+    there = known(inventory=inventory(reservation(used=8 - sum(free), free=free), stock=stock))
+    seen = view(*pools, known={each.metadata.name: there for each in pools})
+    ground = room(seen, pools, NodeCache())
+    current = Pass(ground, {each.metadata.name: each.spec.mode for each in pools}, plan, Memo().on(ground))
+    found = []
+    for each in line:
+        outcome = current.turn(each)
+        if isinstance(outcome, Book):
+            current.book(outcome.plan, each.accepted.gang.name)
+        found.append(outcome)
+    return found
+
+
+def kinds(found: list[Next]) -> list[str]:
+    return [type(each).__name__ if isinstance(each, Book) else each.reason for each in found]
+
+
+def test_each_gets_what_the_ones_before_left() -> None:
+    found = run(candidate("a", 4, rack=True), candidate("b", 4, rack=True), candidate("c", 1, rack=True))
+    assert kinds(found) == ["Book", "Book", "TopologyUnsatisfied"]
+    racks = [purchase.offering.domain[RACK] for each in found[:2] if isinstance(each, Book) for purchase in each.plan.purchases]
+    assert sorted(racks) == ["a", "b"]
+
+
+def test_a_gang_that_waits_keeps_its_places() -> None:
+    """The head needs 4 in a rack, where 3 are free: the small one behind could take 3, and waits; the one for west passes."""
+    head, behind, west = candidate("head", 4, rack=True), candidate("behind", 3, rack=True), candidate("west", 5)
+    found = run(head, behind, west, free=(3, 3))
+    assert kinds(found) == ["TopologyUnsatisfied", "GangIncomplete", "Book"]
+    assert isinstance(found[1], Waiting)
+    assert found[1].message.startswith("3 of 3 pods would fit, but team/head is first in turn")
+
+
+def test_a_hopeless_gang_blocks_nobody() -> None:
+    found = run(candidate("giant", 5, rack=True), candidate("small", 4, rack=True))
+    assert kinds(found) == ["TopologyUnsatisfied", "Book"]
+    assert isinstance(found[0], Waiting)
+    assert "it would not fit even if all were free" in found[0].message
+
+
+def test_one_zone_unless_the_policy_allows_to_cross() -> None:
+    assert kinds(run(candidate("wide", 13))) == ["TopologyUnsatisfied"]
+    assert kinds(run(candidate("wide", 13, crossZone={"policy": "Allow"}))) == ["Book"]
+
+
+def test_the_deadline_fails_it_for_the_reason_it_waited_for() -> None:
+    (found,) = run(candidate("late", 5, rack=True, late=True))
+    assert isinstance(found, Failed)
+    assert found.reason == "TopologyUnsatisfied"
+    assert found.message.startswith("waited 3h: needs 5 pods in one topology.corral.dev/rack; largest has room for 4")
+
+
+def test_a_plan_comes_before_the_deadline_is_looked_at() -> None:
+    assert kinds(run(candidate("late", 4, rack=True, late=True))) == ["Book"]
+
+
+def test_what_cannot_be_decided_fails_at_once() -> None:
+    (found,) = run(candidate("odd", 1, undecidable=("a volume",)))
+    assert isinstance(found, Failed)
+    assert (found.reason, "main: a volume" in found.message) == ("Undecidable", True)
+
+
+@pytest.mark.parametrize(
+    ("modes", "kind", "text"),
+    [
+        pytest.param(["Active"], "Book", "", id="active"),
+        pytest.param(["Observe"], "GangIncomplete", "would use 0 nodes and buy 4", id="observe"),
+        pytest.param(["Observe", "Active"], "Book", "", id="an-active-one-serves"),
+        pytest.param(["Paused"], "GangIncomplete", "pool p0 is Paused", id="paused"),
+    ],
+)
+def test_modes(modes: list[str], kind: str, text: str) -> None:
+    pools = tuple(pool(f"p{index}", mode=mode) for index, mode in enumerate(modes))
+    (found,) = run(candidate("a", 4), pools=pools)
+    assert kinds([found]) == [kind]
+    assert isinstance(found, Book) or text in found.message
+
+
+def test_a_policy_keeps_to_its_pools() -> None:
+    (found,) = run(candidate("a", 1, pools=["q"]), pools=(pool("p"), pool("q")))
+    assert isinstance(found, Book)
+    assert {purchase.offering.pool for purchase in found.plan.purchases} == {"q"}
+
+
+def test_nothing_is_planned_twice_on_equal_ground() -> None:
+    calls = 0
+
+    def counting(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return plan(*args)
+
+    memo, pools = Memo(), (pool(),)
+    for _ in range(3):
+        seen = view(*pools)
+        ground = room(seen, pools, NodeCache())
+        current = Pass(ground, {"p": "Active"}, counting, memo.on(ground))
+        for name in ("one", "two"):
+            current.turn(candidate(name, 9, rack=True))
+    assert calls == 1
