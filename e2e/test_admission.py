@@ -33,7 +33,7 @@ def service(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
         "kind": "Configuration",
         "health": {"bindAddress": address},
         "metrics": {"bindAddress": address},
-        "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 3, "renewDeadline": 2, "retryPeriod": 0.5},
+        "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 10, "renewDeadline": 8, "retryPeriod": 1},
         "clientConnection": {"kubeconfig": str(controlplane.service_account(NAMESPACE, "corral-admission"))},
     }
     path = directory / "admission.yaml"
@@ -335,7 +335,28 @@ def test_preemption_gives_the_capacity_back_and_starts_anew(cluster: Cluster) ->
     eventually(lambda: cluster.is_true("Admitted"))
 
 
-def test_finished_and_deleted_jobs_leave_nothing(cluster: Cluster) -> None:
+def test_a_finished_job_gives_its_capacity_back(cluster: Cluster) -> None:
+    cluster.queue()
+    cluster.admitted()
+    patch = '{"spec":{"activeDeadlineSeconds":1}}'  # the job fails, which finishes its workload as success does
+    cluster.kubectl("patch", "job", "job", "-n", cluster.namespace, "--type=merge", "--patch", patch)
+    eventually(lambda: cluster.is_true("Finished"))
+    eventually(lambda: not cluster.requests() and not cluster.get("podtemplates")["items"])
+
+
+@pytest.mark.parametrize("state", ["Retry", "Rejected", "Ready"])
+def test_a_state_without_quota_heals(cluster: Cluster, state: str) -> None:
+    """Left alone, Retry and Rejected would wedge the workload (kueue#3543), and Ready would admit it without capacity."""
+    cluster.queue(quota=0)
+    cluster.job()
+    entry = eventually(cluster.entry)
+    name = cluster.workload()["metadata"]["name"]
+    patch = json.dumps({"status": {"admissionChecks": [{**entry, "state": state, "message": "by hand"}]}})
+    cluster.kubectl("patch", WORKLOADS, name, "-n", cluster.namespace, "--subresource=status", "--type=merge", "--patch", patch)
+    eventually(lambda: (cluster.entry()["state"], cluster.entry()["message"]) == ("Pending", "Waiting for quota"))
+
+
+def test_deleted_jobs_leave_nothing(cluster: Cluster) -> None:
     cluster.queue()
     cluster.admitted()
     cluster.kubectl("delete", "job", "job", "-n", cluster.namespace)
