@@ -40,7 +40,8 @@ def last_words(view: View) -> str:
 def discarded(view: View) -> BookingStatus:
     """The status in which useless machines are on their way out: bad ones that cost extra or have no node, and those too many.
 
-    A bad prepaid machine with a node stays quarantined: it keeps its place, so that the cloud can't hand the same one out again.
+    A bad prepaid machine with a node stays quarantined while the booking lives: it keeps its place, so that the cloud can't hand
+    the same one out again.
     """
     surplus = {each.id for purchase in view.spec.purchases for each in _surplus(view, purchase.name, -missing(view, purchase))}
     instances = tuple(_discard(view, each, each.id in surplus) for each in view.status.instances)

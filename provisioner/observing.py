@@ -58,6 +58,7 @@ class Observer:
             consumers=Counter(pod.spec.node_name for pod in self.consumers(booking.metadata.name)),
             readiness={each.metadata.name: seconds(each.spec.readiness.timeout) for each in self._pools(booking)},
             keep=frozenset(each.name for each in booking.spec.purchases if stays_idle(self._state, each.pool, each.source)),
+            forever=frozenset(each.name for each in booking.spec.purchases if never_goes(self._state, each.pool, each.source)),
             on_node_loss=self._on_node_loss(booking),
         )
 
@@ -197,6 +198,10 @@ def stays_idle(state: State, pool: str, source: str) -> bool:
     """Whether a machine of this source stays as an idle node when its booking is released."""
     terms = scale_in_terms(state, pool, source)
     return terms.policy == "Never" or seconds(terms.after) > 0
+
+
+def never_goes(state: State, pool: str, source: str) -> bool:
+    return scale_in_terms(state, pool, source).policy == "Never"
 
 
 def scale_in_terms(state: State, pool: str, source: str) -> ours.ScaleIn:

@@ -19,13 +19,13 @@ LEFT = ("Gone", "Transferred")
 def stays(view: View, each: BookedInstance) -> bool:
     """Whether the machine remains a node of its pool when the booking ends. It must have a node: what never joined is ended.
 
-    A bad prepaid machine stays too, quarantined: it keeps its place, so that the cloud can't hand the same one out again.
+    A bad prepaid machine stays too, quarantined, if its source lets none go: it waits for an operator.
     """
     node = view.node_of(each)
     if node is None:
         return False
     if each.state == "Bad":
-        return view.prepaid(each.purchase)
+        return view.prepaid(each.purchase) and each.purchase in view.seen.forever
     if view.status.phase == "Releasing":
         return each.purchase in view.seen.keep or node.busy
     return each.state == "Ready" and view.prepaid(each.purchase) and each.purchase in view.seen.keep

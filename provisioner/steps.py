@@ -75,7 +75,7 @@ class Observed:
     `request`: there (True), gone for certain (False), not known (None). `instances` by id, None when a cloud gave no answer.
     `nodes` by name: those the booking takes and those of its machines. `gone`: taken nodes that are certainly absent. `consumers`
     counts live pods that select the booking's label keys, by node name, "" for pods without a node. `readiness`: seconds by pool.
-    `keep`: purchases whose machines stay as idle nodes afterwards.
+    `keep`: purchases whose machines stay as idle nodes afterwards, `forever` those whose source never lets any go.
     """
 
     owner: Owner = Owner.UNKNOWN
@@ -88,6 +88,7 @@ class Observed:
     consumers: Mapping[str, int] = field(default_factory=dict)
     readiness: Mapping[str, int] = field(default_factory=dict)
     keep: frozenset[str] = frozenset()
+    forever: frozenset[str] = frozenset()
     on_node_loss: str = "Replace"
 
 
@@ -102,7 +103,7 @@ class Terms:
     """
 
     settle: int = 2
-    short_grace: int = 60
+    short_grace: int = 30
     absent: int = 120
     absent_ending: int = 30
     lost_call: int = 120

@@ -1,7 +1,8 @@
 """Is a machine what was promised? One verdict for a node, and what all that is seen makes of the booking's list of machines.
 
 A node counts when it is Ready in the planned place, runs the pool's required DaemonSets, and has all devices of its shape and
-room for the planned pods. Ready alone says little: devices appear minutes later (kubernetes/kubernetes#54959).
+room for the planned pods. Ready alone says little: devices appear minutes later (kubernetes/kubernetes#54959). They appear all
+at once, so a part of them is a fault, and none of them is not one yet.
 """
 
 from collections.abc import Mapping
@@ -80,7 +81,12 @@ def _still_waiting(expected: Expected, facts: Facts) -> str:
     lacking = sorted(set(expected.daemon_sets) - facts.daemon_sets)
     if lacking:
         return f"no ready pod of DaemonSet {', '.join(lacking)} yet"
-    return "its shape is not known yet" if expected.devices is None else ""
+    if expected.devices is None:
+        return "its shape is not known yet"
+    none = [
+        f"0 of {wanted} {name}" for name, wanted in sorted(expected.devices.items()) if wanted and not facts.allocatable.get(name)
+    ]
+    return f"{', '.join(none)} yet" if none else ""
 
 
 def _short_of(expected: Expected, facts: Facts) -> str:

@@ -49,7 +49,7 @@ GOOD = Facts(
             "7 of 8 nvidia.com/gpu",
             id="a device less",
         ),
-        pytest.param({"allocatable": {"cpu": 8000, "pods": 110}}, Verdict.SHORT, "0 of 8 nvidia.com/gpu", id="no devices"),
+        pytest.param({"allocatable": {"cpu": 8000, "pods": 110}}, Verdict.WAITING, "0 of 8 nvidia.com/gpu yet", id="no devices"),
         pytest.param(
             {"taken": {"cpu": 4001}}, Verdict.SHORT, "3999m of the planned 4 cpu is free", id="a foreign pod takes planned room"
         ),
@@ -121,12 +121,12 @@ WAITING = {"node": "n1", "verdict": "Waiting", "message": "not Ready"}
         pytest.param(machine("Launched"), listed(), 299, [], "Launched", id="late"),
         pytest.param(machine("Launched"), listed(), 300, [], "Bad", id="never joined"),
         pytest.param(
-            machine("Joined", **SHORT), listed(), 59, [node(Verdict.SHORT, "7 of 8 nvidia.com/gpu")], "Joined", id="devices come"
+            machine("Joined", **SHORT), listed(), 29, [node(Verdict.SHORT, "7 of 8 nvidia.com/gpu")], "Joined", id="devices come"
         ),
         pytest.param(
             machine("Joined", **SHORT),
             listed(),
-            60,
+            30,
             [node(Verdict.SHORT, "7 of 8 nvidia.com/gpu")],
             "Bad",
             id="a device is lacking",
@@ -183,6 +183,6 @@ def test_nothing_is_judged_bad_while_a_booking_ends() -> None:
 def test_the_time_of_a_verdict_stands_while_its_words_change() -> None:
     before = machine("Joined", node="n1", verdict="Short", message="0 of 8 nvidia.com/gpu")
 
-    found = later(before, listed(), 30, node(Verdict.SHORT, "4 of 8 nvidia.com/gpu"))
+    found = later(before, listed(), 20, node(Verdict.SHORT, "4 of 8 nvidia.com/gpu"))
 
     assert (found.message, found.since) == ("4 of 8 nvidia.com/gpu", stamp(START))
