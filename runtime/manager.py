@@ -164,7 +164,7 @@ class Manager:
 
     def _publish(self) -> None:
         """Makes what the parts count readable at /metrics."""
-        metrics.gauge("corral_leader", "1 while this process leads", lambda: [(self._leading, {})])
+        metrics.gauge("corral_leader", "1 while this process leads", lambda: [(int(self._leading), {})])
         metrics.gauge("corral_event_loop_lag", "How late the event loop ran a timer", lambda: [(self._lag, {})], "s")
         publish(self._controllers, self._reflectors)
 
