@@ -1,0 +1,83 @@
+"""What outcomes mean in words. Asked at 9:00, now 10:00."""
+
+from datetime import timedelta
+
+import pytest
+
+from capacity.model import ZONE, Finding, Gang, Node, Offering, Plan, PodSet, Reason, Shortfall, Snapshot, Undecidable
+from capacity.model import CapacityType as Kind
+from provisioner.outcomes import behind, bound, observed, undecidable, waiting
+from provisioner.parameters import terms
+from provisioner.progress import Failed, ToPlan, Waiting
+from provisioner.room import Room
+from tests.provisioner.make import H100, NOW, RACK, policy
+
+ASKED = NOW - timedelta(hours=1)
+TODO = ToPlan(NOW + timedelta(hours=20))
+SHUT = Offering("p/od", "p", "od", H100.shape, Kind.ON_DEMAND, 0, 9, unavailable="InsufficientCapacity since 09:58Z")
+ROOM = Room(Snapshot(0, offerings=(SHUT,)))
+SHORT = Shortfall(Reason.GANG_INCOMPLETE, "2 of 4 pods can be had now")
+GANG = Gang("team/job", (PodSet("main", 4, {}), PodSet("side", 1, {}, required_topology=RACK)))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "todo", "expected"),
+    [
+        pytest.param(SHORT, TODO, "2 of 4 pods can be had now; gives up at 2026-09-02 06:00Z", id="plain"),
+        pytest.param(
+            Shortfall(Reason.GANG_INCOMPLETE, "0 of 4", (Finding("p/od", "x"),)),
+            TODO,
+            "0 of 4; p/od: InsufficientCapacity since 09:58Z; gives up at 2026-09-02 06:00Z",
+            id="names-what-is-shut",
+        ),
+        pytest.param(
+            Shortfall(Reason.GANG_INCOMPLETE, "0 of 4", relaxations=("2 pods", "any zone")),
+            TODO,
+            "0 of 4; would fit: 2 pods | any zone; gives up at 2026-09-02 06:00Z",
+            id="names-what-would-fit",
+        ),
+        pytest.param(
+            SHORT,
+            ToPlan(NOW + timedelta(minutes=5), "InsufficientCapacity: no"),
+            "2 of 4 pods can be had now; the attempt before failed: InsufficientCapacity: no; gives up at 10:05Z",
+            id="names-the-attempt-before",
+        ),
+    ],
+)
+def test_waiting(outcome: Shortfall, todo: ToPlan, expected: str) -> None:
+    assert waiting(outcome, ROOM, todo, ASKED, NOW) == Waiting("GangIncomplete", expected, todo.deadline)
+
+
+def test_at_the_deadline_it_fails_with_how_long_it_waited() -> None:
+    found = waiting(SHORT, ROOM, ToPlan(NOW), ASKED, NOW)
+    assert found == Failed("GangIncomplete", "waited 1h: 2 of 4 pods can be had now")
+
+
+def test_behind_another() -> None:
+    assert behind("team/head", ToPlan(NOW), NOW, ASKED, GANG) == Failed(
+        "GangIncomplete", "waited 1h: 5 of 5 pods would fit, but team/head is first in turn and waits for the same capacity"
+    )
+
+
+def test_observed_names_pool_and_remedy() -> None:
+    found = observed(Plan(GANG, (), (), cost=40_000_000), ["q", "p"], TODO, NOW)
+    assert isinstance(found, Waiting)
+    assert "would use 0 nodes and buy 0 at $40.00 an hour; pool p, q is in Observe: set its spec.mode to Active" in found.message
+
+
+def test_undecidable() -> None:
+    assert undecidable(Undecidable(("a", "b"))) == Failed("Undecidable", "it can't be told whether this gang would fit: a; b")
+
+
+@pytest.mark.parametrize(
+    ("cross", "labels", "expected"),
+    [
+        pytest.param("Forbid", {ZONE: "east"}, [ZONE, RACK], id="one-zone"),
+        pytest.param("Forbid", {}, [None, RACK], id="zones-are-not-known"),
+        pytest.param("Allow", {ZONE: "east"}, [None, RACK], id="may-cross"),
+    ],
+)
+def test_cross_zone(cross: str, labels: dict[str, str], expected: list[str | None]) -> None:
+    agreed = terms({}, lambda _: policy(crossZone={"policy": cross}))
+    room = Room(Snapshot(0, nodes=(Node("n", "p", {}, {}, labels),)))
+    assert [ps.required_topology for ps in bound(GANG, agreed, room).pod_sets] == expected

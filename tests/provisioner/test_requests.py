@@ -1,0 +1,195 @@
+"""The planner's reconciler on a stand-in for the API server, in virtual time."""
+
+from typing import Any, cast
+
+import pytest
+
+from kube.autoscaling import ProvisioningRequest
+from kube.meta import decode
+from provisioner.requests import ALL, Planner
+from runtime.errors import Invalid, ServerError, TransportError
+from runtime.events import Recorder
+from tests.conftest import WallClock
+from tests.provisioner.make import template, workload
+from tests.provisioner.world_of_requests import Events, World
+
+pytestmark = pytest.mark.looptime
+
+
+class Planning(World):
+    def __init__(self, clock: WallClock) -> None:
+        super().__init__(clock)
+        self.events = Events()
+        self.restart()
+
+    def restart(self) -> None:
+        self.planner = Planner(self.state, self, cast("Recorder", self.events), self.clock)
+
+    async def turn(self) -> float | None:
+        return (await self.planner.reconcile(ALL)).requeue_after
+
+    def written(self, verb: str, plural: str) -> int:
+        return sum(call[:2] == (verb, plural) for call in self.calls)
+
+
+@pytest.fixture
+def world(clock: WallClock) -> Planning:
+    return Planning(clock)
+
+
+WAITS = {"Accepted": ("True", "Accepted"), "Provisioned": ("False", "CapacityProvisioning")}
+
+
+async def test_a_request_gets_its_booking_before_its_status(world: Planning) -> None:
+    world.ask()
+    await world.turn()
+    (made,) = world.bookings()
+    assert made.metadata.finalizers == ("corral.dev/booking",)
+    assert (made.spec.attempt, made.spec.request.uid, made.spec.installation) == (1, "req-uid", "here")
+    assert [(p.offering, p.count) for p in made.spec.purchases] == [("p/res/cr-1/east/a", 4)]
+    assert [call[:2] for call in world.calls] == [("create", "bookings"), ("apply", "provisioningrequests")]
+    assert world.said() == WAITS
+    assert world.details()["Attempt"] == "1"
+    assert world.events.told == [("Normal", "CapacityProvisioning")]
+    assert world.planner.waiting == {"CapacityProvisioning": 1}
+
+
+async def test_a_pass_with_nothing_new_writes_nothing(world: Planning) -> None:
+    world.ask()
+    await world.turn()
+    world.calls.clear()
+    await world.turn()
+    world.restart()
+    await world.turn()
+    assert world.calls == []
+
+
+async def test_provisioned_comes_with_its_details(world: Planning) -> None:
+    world.ask()
+    await world.turn()
+    (made,) = world.bookings()
+    world.move(made.metadata.name, phase="Provisioned", provisioned_at="2026-11-30T12:01:00Z")
+    await world.turn()
+    assert world.said()["Provisioned"] == ("True", "Provisioned")
+    assert world.details()["Booking"] == made.metadata.name
+    assert world.details()["NodesByPodSet"] == '{"main": 4}'
+
+
+async def test_stores_that_lag_do_not_make_it_plan_twice(world: Planning) -> None:
+    world.lag = True
+    world.ask("one", uid="one")
+    world.ask("two", uid="two", metadata={"annotations": {"corral.dev/workload": "job", "corral.dev/admission-check": "x"}})
+    await world.turn()
+    world.ask("three", uid="three", bare=True)
+    await world.turn()
+    assert world.written("create", "bookings") == 1
+
+
+async def test_one_workload_is_served_once(world: Planning) -> None:
+    world.ask("one", uid="one")
+    await world.turn()
+    world.ask("two", uid="two")
+    await world.turn()
+    assert world.said("two") == {"Accepted": ("False", "NoQuota")}
+    world.clock.advance(11)
+    await world.turn()
+    assert world.said("two")["Failed"] == ("True", "NoQuota")
+    assert len(world.bookings()) == 1
+
+
+async def test_an_answer_that_is_lost_counts_as_done(world: Planning) -> None:
+    world.lag = True
+    world.ask()
+    world.fail["create"] = TransportError("reset")
+    await world.turn()
+    assert world.said() == WAITS
+    await world.turn()
+    assert world.written("create", "bookings") == 1
+
+
+async def test_a_booking_of_an_earlier_run_is_taken_up(world: Planning) -> None:
+    """Created, but neither answered nor seen in the store for 30 s: the next try meets it under its own name."""
+    world.lag = True
+    world.ask()
+    await world.turn()
+    world.restart()
+    world.objects["provisioningrequests", "team", "req"].pop("status")
+    await world.turn()
+    assert world.said() == {}
+    await world.turn()
+    assert world.said() == WAITS
+    assert len(world.bookings()) == 1
+
+
+async def test_a_booking_that_is_refused_stops_nobody_else(world: Planning) -> None:
+    world.add(workload("other", uid="other-uid"))
+    world.add(template("other-tpl", owner="other-uid"))
+    world.ask("bad")
+    more = {
+        "labels": {"corral.dev/workload-uid": "other-uid"},
+        "annotations": {"corral.dev/workload": "other", "corral.dev/admission-check": "capacity"},
+        "ownerReferences": [{"kind": "PodTemplate", "name": "other-tpl", "uid": "other-tpl-uid"}],
+    }
+    world.ask("other", metadata=more, templates=("other-tpl",))
+    world.fail["create"] = Invalid("spec.podSets: too long")
+    await world.turn()
+    assert world.said("bad")["Provisioned"] == ("False", "GangIncomplete")
+    assert world.said("other") == WAITS
+
+
+async def test_a_status_that_is_not_written_is_tried_again(world: Planning) -> None:
+    world.ask()
+    world.fail["apply"] = ServerError("busy")
+    assert await world.turn() == 1.0
+    assert world.said() == {}
+    await world.turn()
+    assert world.said() == WAITS
+
+
+async def test_after_a_failure_it_goes_on_with_the_next_attempt(world: Planning) -> None:
+    world.ask()
+    await world.turn()
+    (first,) = world.bookings()
+    world.move(first.metadata.name, phase="Failed", reason="ReservationCapacityExceeded", message="full")
+    world.clock.advance(5)
+    await world.turn()
+    attempts = {made.spec.attempt: made for made in world.bookings()}
+    assert set(attempts) == {1, 2}
+    assert attempts[2].spec.provision_deadline == attempts[1].spec.provision_deadline
+    assert world.details()["Attempt"] == "2"
+    assert world.details()["LastError"] == "ReservationCapacityExceeded: full"
+
+
+async def test_at_the_end_of_its_time_it_fails_in_the_clouds_words(world: Planning) -> None:
+    world.ask()
+    await world.turn()
+    (first,) = world.bookings()
+    world.clock.advance(40 * 60)
+    world.move(first.metadata.name, phase="Failed", reason="InsufficientCapacity", message="We have no p5 in east")
+    await world.turn()
+    assert world.said()["Failed"] == ("True", "GangIncomplete")
+    failed = world.objects["provisioningrequests", "team", "req"]["status"]["conditions"][-1]
+    assert failed["message"] == "gave up after one attempt in 40m: InsufficientCapacity: We have no p5 in east"
+    assert world.events.told[-1] == ("Warning", "GangIncomplete")
+
+
+async def test_foreign_and_deleted_requests_are_left_alone(world: Planning) -> None:
+    raw = world.ask("foreign").to_json()
+    raw["spec"]["provisioningClassName"] = "check-capacity.autoscaling.x-k8s.io"
+    world.add(decode(raw, ProvisioningRequest))
+    world.ask("going", metadata={"deletionTimestamp": "2026-11-30T12:00:00Z"})
+    await world.turn()
+    assert world.calls == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        pytest.param({}, 30.0, id="looks-again-after-a-while"),
+        pytest.param({"templates": ("none",)}, 30.0, id="a-grace-that-is-longer"),
+        pytest.param({"count": 9}, 10.0, id="the-grace-of-the-quota"),
+    ],
+)
+async def test_when_it_looks_again(world: Planning, asked: dict[str, Any], seconds: float) -> None:
+    world.ask(**asked)
+    assert await world.turn() == pytest.approx(seconds, abs=0.5)
