@@ -205,5 +205,15 @@ def test_surplus_nodes_are_not_marked() -> None:
 
 
 def test_a_node_that_is_there_goes_before_one_that_must_be_bought() -> None:
-    places = snapshot(node("idle", capacity_type=RESERVED), offering("cr", 2, kind=RESERVED))
-    assert used(plan(gang(pods("w", 1)), places, ANY)) == ["idle"]
+    """Even where buying would leave the larger domain whole."""
+    places = snapshot(*nodes("idle", 3, capacity_type=RESERVED), offering("cr", 1, kind=RESERVED, zone="b"))
+    assert used(plan(gang(pods("w", 1)), places, ANY)) == ["idle0"]
+
+
+def test_too_many_mixes_to_list_are_no_reason_to_guess() -> None:
+    """Thirty of each by whole cores: over four hundred mixes a node. 180 cores on 183 may fit, on 60 they can't."""
+    mixed = gang(*(pods(name, 30, gpu=0, cpu=cores * 1000) for name, cores in (("one", 1), ("two", 2), ("three", 3))))
+    three = [node(f"n{index}", allocatable={"cpu": 61_000, "pods": 110}) for index in range(3)]
+    outcome = plan(mixed, snapshot(*three), ANY)
+    assert isinstance(outcome, Undecidable)
+    assert isinstance(plan(mixed, snapshot(node("n1", allocatable={"cpu": 60_000, "pods": 110})), ANY), Shortfall)
