@@ -69,9 +69,9 @@ class PoolReconciler:
         if name not in self._asked:
             self._load(pool, now)
         await self._ask(pool)
-        view = take(self._state, now)
-        self._state.ledger.begin_day(name, idle_cost(view, pool), now)
-        await self._write(pool, self._status(view, pool))
+        if not self._state.ledger.begun(name, now):
+            self._state.ledger.begin_day(name, idle_cost(take(self._state, now), pool), now)
+        await self._write(pool, self._status(take(self._state, now), pool))
         return Result(self._state.settings.inventory_seconds)
 
     def _forget(self, name: str) -> None:

@@ -86,9 +86,13 @@ class Ledger:
         self._add(pool, max(0, money(stored.on_demand) - there), now)
         self.idle[pool] = (day_start(now), 0)
 
+    def begun(self, pool: str, now: datetime) -> bool:
+        """Whether `begin_day` was called for the pool today."""
+        return self.idle.get(pool, (None, 0))[0] == day_start(now)
+
     def begin_day(self, pool: str, idle: int, now: datetime) -> None:
         """The first call of a day counts: `idle` is what the pool's idle machines cost from now to its end."""
-        if self.idle.get(pool, (None, 0))[0] != day_start(now):
+        if not self.begun(pool, now):
             self.idle[pool] = (day_start(now), idle)
 
     def spent(self, pool: str, bookings: Iterable[ours.Booking], now: datetime) -> int:
