@@ -9,11 +9,11 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class Table(Generic[Row]):
-    """Rows by key, in the order in which they came. `changed` holds the keys whose rows were put or dropped."""
+    """Rows by key, in the order in which they came. `changed` holds, in order too, the keys whose rows were put or dropped."""
 
     def __init__(self, name: str, row: type[Row]) -> None:
         self.name = name
-        self.changed: set[str] = set()
+        self.changed: dict[str, None] = {}
         self._type = row
         self._rows: dict[str, Row] = {}
 
@@ -31,7 +31,7 @@ class Table(Generic[Row]):
 
     def put(self, key: str, row: Row) -> None:
         self._rows[key] = row
-        self.changed.add(key)
+        self.changed[key] = None
 
     def change(self, key: str, **fields: Any) -> Row:
         """Replaces fields of a row that is there."""
@@ -41,7 +41,7 @@ class Table(Generic[Row]):
 
     def drop(self, key: str) -> None:
         self._rows.pop(key, None)
-        self.changed.add(key)
+        self.changed[key] = None
 
     def load(self, key: str, data: bytes) -> None:
         """Takes in a saved row."""
@@ -49,7 +49,7 @@ class Table(Generic[Row]):
 
     def take_changes(self) -> Iterator[tuple[str, str, bytes | None]]:
         """Table, key and JSON of each changed row, None for a dropped one; they count as saved then."""
-        keys, self.changed = sorted(self.changed), set()
+        keys, self.changed = list(self.changed), {}
         for key in keys:
             row = self._rows.get(key)
             yield self.name, key, None if row is None else msgspec.json.encode(row)

@@ -19,12 +19,12 @@ def after(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def world(memory: Memory | None = None, **fields: Any) -> World:
+def world(memory: Memory | None = None, at: datetime = START, **fields: Any) -> World:
     """Twelve H100 machines in racks r1 and r2 (block b1) and r3 (b2) of zone z1; reservation `cr` holds three of r1, one of
     them used by others, and two of r2; z2 sells two on demand. All delays are a second."""
     delays = dict.fromkeys(("launch", "join", "devices", "terminate"), "1s")
     made = World(parse({**RAW, "delays": delays, **fields}), memory or Memory())
-    made.seed(START, fresh=memory is None)
+    made.seed(at, fresh=memory is None)
     return made
 
 
