@@ -18,7 +18,7 @@ import tenacity
 from runtime import metrics, telemetry
 from runtime.errors import ApiError, Gone, ServerError, TooManyRequests, TransportError, Unauthorized, from_response
 from runtime.settings import ClientSettings
-from runtime.transport import HttpTransport, Lane, Reply, Request, Transport
+from runtime.wire import Lane, Reply, Request, Transport
 
 PAGE = 500
 """Objects a page of a list."""
@@ -67,7 +67,9 @@ class Client:
 
     @classmethod
     async def connect(cls, settings: ClientSettings) -> "Client":
-        """From a kubeconfig or from inside a pod. Raises kubernetes_asyncio's ConfigException when there is neither."""
+        """From a kubeconfig or from inside a pod. Raises SettingsError when neither can be used."""
+        from runtime.transport import HttpTransport  # kubernetes-asyncio takes 2.5 s of CPU to import: only who connects pays
+
         transport = await HttpTransport.connect(settings)
         return cls(transport, timeout=settings.timeout, attempts=settings.attempts)
 

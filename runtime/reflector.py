@@ -90,7 +90,9 @@ class Reflector(Generic[T]):
         self.store: Store[T] = Store()
         self.resource = resource
         self.relists = self.reconnects = self.events = self.undecodable = 0
-        self._client, self._namespace, self._streaming = client, namespace, streaming
+        self._client, self._namespace = client, namespace
+        self.streaming = streaming
+        """Whether the server is asked for a streaming list; False once it has refused."""
         self._decoder = msgspec.json.Decoder(type_)
         narrow = {"fieldSelector": field_selector, "labelSelector": label_selector}
         self._narrow = {key: value for key, value in narrow.items() if value}
@@ -122,11 +124,11 @@ class Reflector(Generic[T]):
             await self._consume({**query, "resourceVersion": self._version})
             return
         self.relists += 1
-        if self._streaming:
+        if self.streaming:
             try:
                 await self._consume({**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
             except Invalid:
-                self._streaming = False
+                self.streaming = False
                 self._log.info("the server has no streaming list; listing in pages")
             return
         await self._list()

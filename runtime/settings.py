@@ -78,6 +78,8 @@ class Settings(Section):
 
 S = TypeVar("S", bound=Settings)
 
+_WORDS = {"extra_forbidden": "unknown key: remove it or correct its spelling", "model_type": "must be a map of keys and values"}
+
 
 def load(path: str | Path, model: type[S]) -> S:
     """Reads and checks the file. Raises SettingsError: no such file, not YAML, unknown key, or a value out of range."""
@@ -94,4 +96,6 @@ def load(path: str | Path, model: type[S]) -> S:
 
 
 def _explain(error: ValidationError) -> list[str]:
-    return [f"{'.'.join(map(str, part['loc'])) or 'document'}: {part['msg']}" for part in error.errors()]
+    return [
+        f"{'.'.join(map(str, part['loc'])) or 'document'}: {_WORDS.get(part['type'], part['msg'])}" for part in error.errors()
+    ]

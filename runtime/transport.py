@@ -7,21 +7,20 @@ no default time limit and its watch yields a proxy's error page as an event (see
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import aiohttp
+import yaml
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.client.rest import RESTClientObject
 from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
 
 from runtime.errors import TransportError, from_response
-from runtime.settings import ClientSettings
-
-Lane = Literal["request", "watch", "lease"]
-"""Connections are pooled by purpose, so that neither watches nor a flood of requests can keep a lease from being renewed."""
+from runtime.settings import ClientSettings, SettingsError
+from runtime.wire import Lane, Reply, Request
 
 POOL_SIZES: Mapping[Lane, int] = {"request": 20, "watch": 64, "lease": 1}
 WATCH_SILENCE = 70.0
@@ -31,42 +30,6 @@ USER_AGENT = "corral/v0.1.0"
 
 # At DEBUG that logger prints whole response bodies, Secrets too.
 logging.getLogger("kubernetes_asyncio").setLevel(logging.INFO)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    content_type: str = "application/json"
-    lane: Lane = "request"
-    timeout: float = 30.0
-    """Seconds for the whole exchange."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    status: int
-    body: bytes
-    retry_after: str = ""
-    """The header Retry-After as it came."""
-
-
-class Transport(Protocol):
-    """The seam between the client and the wire."""
-
-    async def send(self, request: Request) -> Reply:
-        """One exchange, whatever its status. Raises TransportError."""
-
-    def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
-        """The body of one long GET as it comes. Raises ApiError on a status that isn't 200, TransportError on anything else."""
-
-    async def renew_credentials(self) -> None:
-        """Reads token and configuration again."""
-
-    async def close(self) -> None:
-        """Closes all connections."""
 
 
 class HttpTransport:
@@ -81,7 +44,7 @@ class HttpTransport:
 
     @classmethod
     async def connect(cls, settings: ClientSettings) -> "HttpTransport":
-        """Raises kubernetes_asyncio's ConfigException when there is neither a usable kubeconfig nor a pod's service account."""
+        """Raises SettingsError when there is neither a usable kubeconfig nor a pod's service account."""
 
         async def load() -> Configuration:
             configuration = Configuration()
@@ -91,7 +54,13 @@ class HttpTransport:
                 load_incluster_config(configuration)  # type: ignore[no-untyped-call]
             return configuration
 
-        return cls(await load(), load)
+        if settings.kubeconfig and os.pathsep not in settings.kubeconfig and not Path(settings.kubeconfig).is_file():
+            raise SettingsError(f"kubeconfig {settings.kubeconfig}: no such file")
+        try:
+            return cls(await load(), load)
+        except (ConfigException, OSError, yaml.YAMLError, TypeError) as error:
+            where = f"kubeconfig {settings.kubeconfig}" if settings.kubeconfig else "no kubeconfig given, and not in a pod"
+            raise SettingsError(f"{where}: {error}") from error
 
     async def send(self, request: Request) -> Reply:
         timeout = aiohttp.ClientTimeout(total=request.timeout, sock_connect=min(CONNECT_TIMEOUT, request.timeout))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from runtime.client import Resource
-from runtime.transport import Reply, Request
+from runtime.wire import Reply, Request
 
 PODS = Resource("", "v1", "pods", "Pod")
 

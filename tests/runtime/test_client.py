@@ -8,7 +8,7 @@ import pytest
 
 from runtime import errors
 from runtime.client import Client, Resource
-from runtime.transport import Reply, Request
+from runtime.wire import Reply, Request
 from tests.runtime.fakes import PODS, Wire, json, pod, status
 
 pytestmark = pytest.mark.looptime

@@ -10,7 +10,7 @@ import pytest
 from runtime.client import Client
 from runtime.errors import Conflict, ServerError, TransportError
 from runtime.lease import LEASES, ApiLease, Elector, Guard, LeadershipLost, Record
-from runtime.transport import Reply
+from runtime.wire import Reply
 from tests.conftest import WallClock
 from tests.runtime.fakes import Wire, json, status
 

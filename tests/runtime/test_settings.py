@@ -46,11 +46,11 @@ batchWindow: 2.5
     ("text", "message"),
     [
         pytest.param("kind: Deployment", "kind: Input should be 'Configuration'", id="wrong kind"),
-        pytest.param("leaderElection: {leaderElekt: true}", "leaderElection.leaderElekt: Extra inputs", id="mistyped key"),
+        pytest.param("leaderElection: {leaderElekt: true}", "leaderElection.leaderElekt: unknown key: remove", id="mistyped key"),
         pytest.param("health: {bindAddress: everywhere}", "health.bindAddress: String should match", id="bad address"),
         pytest.param("logging: {level: loud}", "logging.level: Input should be 'debug'", id="bad value"),
         pytest.param("clientConnection: {timeout: -1}", "clientConnection.timeout: Input should be greater than 0", id="range"),
-        pytest.param("- 1", "document: Input should be a valid dictionary", id="a list"),
+        pytest.param("- 1", "document: must be a map", id="a list"),
         pytest.param("a: [", "not valid YAML", id="no yaml"),
     ],
 )

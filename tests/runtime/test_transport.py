@@ -12,7 +12,8 @@ from aiohttp import web
 from runtime.client import Client
 from runtime.errors import Forbidden, TransportError
 from runtime.settings import ClientSettings
-from runtime.transport import HttpTransport, Request
+from runtime.transport import HttpTransport
+from runtime.wire import Request
 from tests.runtime.fakes import PODS
 
 pytestmark = pytest.mark.realtime
