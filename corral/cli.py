@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
 
@@ -55,22 +55,43 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _admission(arguments: argparse.Namespace) -> int:
     from admission.main import run
 
-    asyncio.run(run(arguments.config))
-    return 0
+    return _serve("admission", run(arguments.config))
 
 
 def _provisioner(arguments: argparse.Namespace) -> int:
     from provisioner.main import run
 
-    asyncio.run(run(arguments.config))
-    return 0
+    return _serve("provisioner", run(arguments.config))
 
 
 def _simulated_cloud(arguments: argparse.Namespace) -> int:
+    from provisioner.clouds.simulated.config import ConfigError
     from provisioner.clouds.simulated.server import serve
 
-    asyncio.run(serve(arguments.config))
+    try:
+        return _serve("simulated-cloud", serve(arguments.config))
+    except ConfigError as error:
+        return _complain("simulated-cloud", error)
+
+
+def _serve(command: str, service: Coroutine[None, None, None]) -> int:
+    """Runs a service to its end. 2: its file or kubeconfig can't be used; 1: the API server didn't answer at its start."""
+    from runtime.errors import ApiError, TransportError
+    from runtime.settings import SettingsError
+
+    try:
+        asyncio.run(service)
+    except SettingsError as error:
+        return _complain(command, error)
+    except (ApiError, TransportError) as error:
+        return _complain(command, error, code=1)
     return 0
+
+
+def _complain(command: str, error: Exception, code: int = 2) -> int:
+    """One line, whatever the error's own words look like: parsers spread theirs over several."""
+    print(f"corral {command}: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
 
 
 def _plan(arguments: argparse.Namespace) -> int:
@@ -80,11 +101,14 @@ def _plan(arguments: argparse.Namespace) -> int:
     try:
         return run(arguments.files, as_json=arguments.output == "json")
     except InputError as error:
-        print(f"corral plan: {error}", file=sys.stderr)
-        return 2
+        return _complain("plan", error)
 
 
 def _why(arguments: argparse.Namespace) -> int:
-    from corral.why import run
+    from corral.why import WhyError, run
 
-    return asyncio.run(run(arguments.target, arguments.namespace, arguments.kubeconfig))
+    try:
+        asyncio.run(run(arguments.target, arguments.namespace, arguments.kubeconfig))
+    except WhyError as error:
+        return _complain("why", error)
+    return 0

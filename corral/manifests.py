@@ -17,6 +17,8 @@ R = TypeVar("R", bound=Record)
 
 GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
 ROLE = "kueue.x-k8s.io/role-hash"
+MOST_PODS = 16_384
+"""Pods that a gang may have; the provisioner holds to the same."""
 
 
 class InputError(ValueError):
@@ -29,10 +31,10 @@ def load(paths: Sequence[Path]) -> list[Object]:
 
 
 def named(item: Object) -> str:
-    """`Job default/llm`, for messages."""
+    """`Job team/llm`, for messages; an object that names no namespace goes without."""
     meta = item.get("metadata") or {}
     name = meta.get("name") or meta.get("generateName") or "?"
-    return f"{item.get('kind', '?')} {meta.get('namespace', 'default')}/{name}"
+    return f"{item['kind']} {meta['namespace']}/{name}" if meta.get("namespace") else f"{item['kind']} {name}"
 
 
 def of_kind(items: Iterable[Object], kind: str, type_: type[R]) -> list[R]:
@@ -56,6 +58,8 @@ def _documents(path: Path) -> Iterator[Any]:
             yield from yaml.safe_load_all(file)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not text in UTF-8") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path}: not YAML: {error}") from None
 
@@ -63,15 +67,21 @@ def _documents(path: Path) -> Iterator[Any]:
 def _opened(document: Any, path: Path) -> Iterator[Object]:
     if document is None:
         return
-    if not isinstance(document, dict) or "kind" not in document:
+    if not _is_object(document):
         raise InputError(
             f"{path}: holds something that is no Kubernetes object: each document needs apiVersion, kind and metadata"
         )
-    if document["kind"].endswith("List") and "items" in document:
-        for item in document["items"]:
-            yield from _opened(item, path)
+    if not document["kind"].endswith("List"):
+        yield document
         return
-    yield document
+    for item in document.get("items") or ():
+        yield from _opened(item, path)
+
+
+def _is_object(document: Any) -> bool:
+    if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+        return False
+    return isinstance(document.get("metadata") or {}, dict) and isinstance(document.get("items") or [], list)
 
 
 def _view(item: Object, type_: type[R]) -> R:
@@ -84,11 +94,15 @@ def _view(item: Object, type_: type[R]) -> R:
 def _gang(item: Object, items: Sequence[Object]) -> Gang | None:
     try:
         pod_sets = _pod_sets(item, items)
-    except PodSpecError as error:
+        name = _gang_name(item) if pod_sets else ""
+    except (PodSpecError, _CountError) as error:
         raise InputError(f"{named(item)}: {error}") from None
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{named(item)}: its spec is not one of its kind ({error!r})") from None
-    return Gang(name=_gang_name(item), pod_sets=tuple(pod_sets)) if pod_sets else None
+    wanted = tuple(pod_set for pod_set in pod_sets if pod_set.count)
+    if pod_sets and not wanted:
+        raise InputError(f"{named(item)}: asks for no pod at all: ask for 1 to {MOST_PODS}")
+    return Gang(name, wanted) if wanted else None
 
 
 def _gang_name(item: Object) -> str:
@@ -114,19 +128,32 @@ def _pod_sets(item: Object, items: Sequence[Object]) -> list[PodSet]:
             return []
 
 
+class _CountError(ValueError):
+    """A number of pods that can't be; the text names it."""
+
+
 def _pod_set(name: str, count: int, template: Object) -> PodSet:
+    if not 0 <= count <= MOST_PODS:
+        raise _CountError(f"pod set {name} has {count} pods: ask for 1 to {MOST_PODS}")
     return podspec.pod_set(name, count, podspec.template(template))
+
+
+def _number(spec: Object, field: str, default: int) -> int:
+    value = spec.get(field)
+    if value is not None and (not isinstance(value, int) or value < 0):
+        raise _CountError(f"{field} is {str(value)[:40]!r}: write a whole number of 0 or more")
+    return default if value is None else value
 
 
 def _job_count(spec: Object) -> int:
     """How many pods run at once: `parallelism`, but no more than there are completions (Kubernetes docs, "Jobs")."""
-    parallelism = int(spec.get("parallelism", 1))
-    return min(parallelism, int(spec.get("completions") or parallelism))
+    parallelism = _number(spec, "parallelism", 1)
+    return min(parallelism, _number(spec, "completions", parallelism))
 
 
 def _replicated(job: Object) -> PodSet:
     spec = job["template"]["spec"]
-    return _pod_set(job["name"], int(job.get("replicas", 1)) * _job_count(spec), spec["template"])
+    return _pod_set(job["name"], _number(job, "replicas", 1) * _job_count(spec), spec["template"])
 
 
 def _group(item: Object, items: Sequence[Object]) -> list[PodSet]:

@@ -69,7 +69,14 @@ def _nodes(
     for machine in machines:
         pool = next((pool.metadata.name for pool in pools if _selects(pool, machine)), None)
         if pool:
-            yield nodes.node(machine, bound.get(machine.metadata.name, ()), pool=pool)
+            yield _node(machine, bound.get(machine.metadata.name, ()), pool)
+
+
+def _node(machine: core.Node, pods: Sequence[core.Pod], pool: str) -> model.Node:
+    try:
+        return nodes.node(machine, pods, pool=pool)
+    except ValueError as error:
+        raise InputError(f"Node {machine.metadata.name}, with its pods: {error}") from None
 
 
 def _selects(pool: ours.CapacityPool, machine: core.Node) -> bool:
@@ -89,7 +96,10 @@ def _offerings(pool: ours.CapacityPool) -> Iterable[Offering]:
     for item in pool.status.offerings:
         if item.shape not in shapes:
             raise InputError(f"CapacityPool {name}: status.offerings {item.name}: shape {item.shape} is not in status.shapes")
-        yield _offering(name, item, shapes[item.shape])
+        try:
+            yield _offering(name, item, shapes[item.shape])
+        except ValueError as error:
+            raise InputError(f"CapacityPool {name}: status.offerings {item.name}: {error}") from None
 
 
 def _shape(pool: ours.CapacityPool, item: ours.ShapeStatus) -> Shape:
@@ -101,6 +111,8 @@ def _shape(pool: ours.CapacityPool, item: ours.ShapeStatus) -> Shape:
 
 
 def _offering(pool: str, item: ours.OfferingStatus, shape: Shape) -> Offering:
+    if min(item.available, item.total) < 0:
+        raise ValueError(f"available is {item.available} and total {item.total}: write 0 or more")
     return Offering(
         name=item.name,
         pool=pool,

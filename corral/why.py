@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ from kube.ours import Booking
 from kube.resources import Kind
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, NotFound, TransportError
-from runtime.settings import ClientSettings
+from runtime.settings import ClientSettings, SettingsError
 
 CONTROLLER = "corral.dev/capacity"
 WORKLOAD_UID = "corral.dev/workload-uid"
@@ -26,32 +25,36 @@ R = TypeVar("R", bound=Record)
 USAGE = "name what waits: job/NAME, pod/NAME, podgroup/NAME, workload/NAME or provreq/NAME"
 
 
-async def run(target: str, namespace: str, kubeconfig: str) -> int:
-    """Prints the answer. Returns 0, or 2 (told on standard error) when the target is malformed or the cluster can't be read."""
+class WhyError(ValueError):
+    """There is no answer: the target is malformed or the cluster can't be read."""
+
+
+async def run(target: str, namespace: str, kubeconfig: str) -> None:
+    """Prints the answer. Raises WhyError."""
     kind, _, name = target.partition("/")
     if kind not in ("job", "pod", "podgroup", "workload", "provreq") or not name:
-        return _complain(USAGE)
-    path = kubeconfig or os.environ.get("KUBECONFIG", "") or _home()
-    client = await Client.connect(ClientSettings(kubeconfig=path))
+        raise WhyError(f'"{target}" is no target: {USAGE}')
+    client = await _connect(kubeconfig or os.environ.get("KUBECONFIG", "") or _home())
     try:
         async with asyncio.timeout(TIME_LIMIT):
             facts = await _facts(client, target, kind, name, namespace)
     except (ApiError, TransportError, TimeoutError) as error:
-        return _complain(f"the cluster can't be read: {str(error) or 'no answer in time'}")
+        raise WhyError(f"the cluster can't be read: {str(error) or 'no answer in time'}") from error
     finally:
         await client.close()
     print(answer(facts))
-    return 0
+
+
+async def _connect(kubeconfig: str) -> Client:
+    try:
+        return await Client.connect(ClientSettings(kubeconfig=kubeconfig))
+    except SettingsError as error:
+        raise WhyError(f"{error}; name a kubeconfig with --kubeconfig or KUBECONFIG") from error
 
 
 def _home() -> str:
     path = Path.home() / ".kube" / "config"
     return str(path) if path.exists() else ""
-
-
-def _complain(text: str) -> int:
-    print(f"corral why: {text}", file=sys.stderr)
-    return 2
 
 
 async def _facts(client: Client, target: str, kind: str, name: str, namespace: str) -> Facts:

@@ -20,6 +20,7 @@ from provisioner.state import MANAGER, State
 from runtime import logging, metrics
 from runtime.client import Client, Resource
 from runtime.controller import Controller
+from runtime.errors import ApiError, TransportError
 from runtime.events import Recorder
 from runtime.manager import Manager
 from runtime.settings import load
@@ -32,11 +33,15 @@ LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 async def run(config_path: str | Path) -> None:
-    """Until SIGTERM. Raises SettingsError for a file that can't be used, and what Manager.run raises."""
+    """Until SIGTERM. Raises SettingsError for a file that can't be used, the API's errors at the start, what Manager.run raises."""
     settings = load(config_path, ProvisionerSettings)
     logging.setup(settings.logging.level, settings.logging.format)
     client = await Client.connect(settings.client_connection)
-    installation = settings.installation or await _cluster_uid(client)
+    try:
+        installation = settings.installation or await _cluster_uid(client)
+    except (ApiError, TransportError):
+        await client.close()
+        raise
     clouds = Clouds()
     try:
         await build(settings, client, installation, clouds).run()

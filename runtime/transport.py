@@ -54,8 +54,7 @@ class HttpTransport:
                 load_incluster_config(configuration)  # type: ignore[no-untyped-call]
             return configuration
 
-        if settings.kubeconfig and os.pathsep not in settings.kubeconfig and not Path(settings.kubeconfig).is_file():
-            raise SettingsError(f"kubeconfig {settings.kubeconfig}: no such file")
+        _must_exist(settings.kubeconfig)
         try:
             return cls(await load(), load)
         except (ConfigException, OSError, yaml.YAMLError, TypeError) as error:
@@ -127,6 +126,12 @@ class HttpTransport:
             return Path(self._configuration.ssl_ca_cert or "").stat().st_mtime
         except OSError:
             return 0.0
+
+
+def _must_exist(kubeconfig: str) -> None:
+    """The loader takes a file that isn't there for an empty one. Several paths, as in KUBECONFIG, need not all exist."""
+    if kubeconfig and os.pathsep not in kubeconfig and not Path(kubeconfig).is_file():
+        raise SettingsError(f"kubeconfig {kubeconfig}: no such file")
 
 
 @contextlib.contextmanager

@@ -164,7 +164,9 @@ def load(path: Path) -> Config:
         return parse(yaml.safe_load(path.read_text()))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, ConfigError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid YAML: {error}") from error
+    except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 
 
