@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from kube import ours
-from kube.resources import BOOKINGS, PROVISIONING_REQUESTS
+from kube.resources import PROVISIONING_REQUESTS
 from kube.times import instant
 from provisioner.steps import Reason
 from runtime.telemetry import context_from, tracer
@@ -99,11 +99,6 @@ def regarding(booking: ours.Booking) -> dict[str, Any]:
     request = booking.spec.request
     kind = {"apiVersion": PROVISIONING_REQUESTS.api_version, "kind": PROVISIONING_REQUESTS.kind}
     return {**kind, "metadata": {"namespace": request.namespace, "name": request.name, "uid": request.uid}}
-
-
-def regarding_booking(booking: ours.Booking) -> dict[str, Any]:
-    kind = {"apiVersion": BOOKINGS.api_version, "kind": BOOKINGS.kind}
-    return {**kind, "metadata": {"name": booking.metadata.name, "uid": booking.metadata.uid}}
 
 
 def _nanos(moment: datetime) -> int:
