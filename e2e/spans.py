@@ -59,7 +59,9 @@ def _span(service: str, span: Any) -> Span:
 def _handler(take: Callable[[bytes], None]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            take(self.rfile.read(int(self.headers["Content-Length"])))
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.path == "/v1/traces":
+                take(body)
             self.send_response(200)
             self.send_header("Content-Type", "application/x-protobuf")
             self.end_headers()
