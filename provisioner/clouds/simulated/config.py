@@ -5,6 +5,7 @@ Durations are Go duration strings ("1m30s"), instants RFC 3339 with a zone, pric
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -102,7 +103,7 @@ class Throttle(Strict, frozen=True, kw_only=True):
     per_second: Annotated[int, Meta(ge=1)] = 100
 
 
-class Config(Strict, frozen=True, kw_only=True):
+class Config(Strict, frozen=True, kw_only=True, dict=True):
     """The whole file. `quotas` limit on-demand machines by shape; the file `state` remembers everything over restarts."""
 
     zones: tuple[Zone, ...]
@@ -138,12 +139,16 @@ class Config(Strict, frozen=True, kw_only=True):
 
     def place_labels(self, zone: str, rack: str) -> dict[str, str]:
         """Topology labels of a place; no rack ("") is told by the zone alone, a rack of another zone by its own."""
-        for home in self.zones:
-            for there in home.racks:
-                if there.name == rack:
-                    block = {} if there.block is None else {self.topology_labels.block: there.block}
-                    return {ZONE: home.name, **block, self.topology_labels.rack: rack}
-        return {ZONE: zone}
+        if rack not in self.homes:
+            return {ZONE: zone}
+        home, block = self.homes[rack]
+        blocks = {} if block is None else {self.topology_labels.block: block}
+        return {ZONE: home, **blocks, self.topology_labels.rack: rack}
+
+    @cached_property
+    def homes(self) -> dict[str, tuple[str, str | None]]:
+        """Zone and block of each rack."""
+        return {rack.name: (zone.name, rack.block) for zone in self.zones for rack in zone.racks}
 
     def slots(self, zone: str, shape: str) -> dict[str, int]:
         """Machines of the shape that stand in each rack of the zone."""

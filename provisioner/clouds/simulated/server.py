@@ -19,6 +19,7 @@ from provisioner.clouds.simulated.engine import Engine, Now
 from provisioner.clouds.simulated.store import Store
 from provisioner.clouds.simulated.world import World
 from runtime import logging
+from runtime.settings import SettingsError
 
 _log = logging.get_logger("simulated-cloud")
 
@@ -36,6 +37,7 @@ async def serve(
     kubeconfig: str | None = None,
 ) -> None:
     """Runs until SIGTERM or SIGINT. Arguments win over the file. Raises ConfigError; prints the URL once it listens."""
+    logging.setup("info", "json")
     given = {"host": host, "port": port, "state": state, "kubeconfig": kubeconfig}
     config = msgspec.structs.replace(load(config_path), **{key: value for key, value in given.items() if value is not None})
     stopped = asyncio.Event()
@@ -121,12 +123,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--state", help="file that remembers everything over restarts")
     parser.add_argument("--kubeconfig", help="cluster that the machines join; an empty text: the one this process runs in")
     options = parser.parse_args(argv)
-    logging.setup("info", "json")
     try:
         asyncio.run(
             serve(options.config, host=options.host, port=options.port, state=options.state, kubeconfig=options.kubeconfig)
         )
-    except ConfigError as error:
+    except (ConfigError, SettingsError) as error:
         print(f"simulated-cloud: {error}", file=sys.stderr)  # noqa: T201
         return 2
     return 0

@@ -83,9 +83,9 @@ class World:
 
     def add_fault(self, request: FaultRequest, identity: str, now: datetime) -> Fault:
         fault = begin(request, identity, now)
-        racks = [rack.name for zone in self.config.zones for rack in zone.racks]
-        if request.rack is not None and request.rack not in racks:
-            raise Refused("InvalidParameterValue", f"rack {request.rack} is not known: use one of {', '.join(racks)}")
+        if request.rack is not None and request.rack not in self.config.homes:
+            words = f"rack {request.rack} is not known: use one of {', '.join(self.config.homes)}"
+            raise Refused("InvalidParameterValue", words)
         self.memory.faults.put(identity, fault)
         return fault
 
