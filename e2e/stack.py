@@ -21,7 +21,7 @@ from e2e.simcloud import SimCloud
 ROOT = Path(__file__).parent.parent
 NAMESPACE = "corral-system"
 READY_SECONDS = 60.0
-_EXTRA: Mapping[str, Mapping[str, Any]] = {"provisioner": {"inventorySeconds": 2}}
+_EXTRA: Mapping[str, Mapping[str, Any]] = {"provisioner": {"inventorySeconds": 2, "templateGraceSeconds": 6}}
 
 
 class StackError(Exception):

@@ -39,7 +39,6 @@ class Definition:
     short_names: tuple[str, ...]
     columns: tuple[Column, ...]
     bounds: Bounds = OURS
-    status: bool = True
     deprecated: tuple[tuple[str, str], ...] = ()
 
 
@@ -71,6 +70,7 @@ DEFINITIONS = (
         ours.CapacityPolicy,
         ("cpolicy",),
         (
+            Column("Ready", _status_of("Ready")),
             Column("Required", ".spec.topology.required"),
             Column("Preferred", ".spec.topology.preferred"),
             Column("Queued", ".spec.timeouts.queued"),
@@ -78,7 +78,6 @@ DEFINITIONS = (
             Column("Order", ".spec.capacityOrder", wide=True),
             AGE,
         ),
-        status=False,
     ),
     Definition(
         BOOKINGS,
@@ -142,7 +141,7 @@ def _version(definition: Definition, name: str) -> dict[str, Any]:
         "name": name,
         "schema": {"openAPIV3Schema": body},
         "additionalPrinterColumns": [column.to_json() for column in definition.columns],
-        **({"subresources": {"status": {}}} if definition.status else {}),
+        "subresources": {"status": {}},
     }
 
 

@@ -160,6 +160,12 @@ _POLICY: Words = {
         **_OBJECT,
         "": "What a queue wants of capacity: order, place, time and cost.",
         "spec": "What is wanted.",
+        "status": "Whether it can be had; written by the provisioner.",
+    },
+    ours.CapacityPolicyStatus: {
+        "": "Whether what is wanted can be had.",
+        "observed_generation": "The metadata.generation that this status was made from.",
+        "conditions": "Ready.",
     },
     ours.CapacityPolicySpec: {
         "": "What is wanted.",

@@ -238,11 +238,17 @@ class CapacityPolicySpec(Record, frozen=True, kw_only=True):
     user_overrides: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
 
 
+class CapacityPolicyStatus(Record, frozen=True, kw_only=True):
+    observed_generation: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
 class CapacityPolicy(Record, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: CapacityPolicySpec = CapacityPolicySpec()
     api_version: str = f"{GROUP}/{VERSION}"
     kind: str = "CapacityPolicy"
+    status: CapacityPolicyStatus = CapacityPolicyStatus()
 
 
 # --- Booking --------------------------------------------------------------------------------------------------------------

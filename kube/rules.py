@@ -104,6 +104,7 @@ _POLICY: Extras = {
     ours.Timeouts: {"": _rules(_positive("queued"), _positive("provision"), _positive("booking"))},
     ours.RetryPolicy: {"": _rules(_at_most("backoff", "maxBackoff"))},
     ours.BareRequests: {"namespaces": _SET},
+    ours.CapacityPolicyStatus: {"conditions": _map_by("type")},
 }
 
 _BOOKING: Extras = {

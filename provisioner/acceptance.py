@@ -20,13 +20,13 @@ from kube.times import instant
 from provisioner import authority
 from provisioner.authority import CHECK, Look, NoQuota
 from provisioner.parameters import ParameterError, Terms, terms
+from provisioner.settings import ProvisionerSettings
 
 POD_SET = "corral.dev/pod-set"
 MOST_PODS = 16_384
-TEMPLATE_GRACE = 120
-"""Seconds that a PodTemplate may be missing: the stores can lag behind, and producers create in any order."""
+TEMPLATE_GRACE = ProvisionerSettings().template_grace_seconds
 QUOTA_GRACE = 10
-"""Seconds that the Workload's quota may seem missing, for the same reason."""
+"""Seconds that the Workload's quota may seem missing: the stores can lag behind."""
 _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 
@@ -65,12 +65,16 @@ Judgement = Accepted | NotYet | Refused
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Ways to look things up. `template` takes (namespace, name); `taken` names another request that serves (workload, check)."""
+    """Ways to look things up. `template` takes (namespace, name); `taken` names another request that serves (workload, check).
+
+    `template_grace`: seconds that a PodTemplate may be missing.
+    """
 
     template: Callable[[tuple[str, str]], core.PodTemplate | None]
     policy: Callable[[str], ours.CapacityPolicy | None]
     look: Look
     taken: Callable[[ProvisioningRequest, str, str], str | None] = lambda _request, _workload, _check: None
+    template_grace: float = TEMPLATE_GRACE
 
 
 def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
@@ -83,7 +87,7 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
     missing = [name for name, found in zip(names, there, strict=True) if found is None]
     if missing:
         text = f"PodTemplate {', '.join(missing)} not found in namespace {request.metadata.namespace}: create it"
-        return _patient("MissingPodTemplates", text, request, TEMPLATE_GRACE, now)
+        return _patient("MissingPodTemplates", text, request, desk.template_grace, now)
     templates = [found for found in there if found is not None]
     try:
         agreed = terms(request.spec.parameters, desk.policy)
@@ -110,7 +114,7 @@ def _placed(pod: PodSet, agreed: Terms) -> PodSet:
     )
 
 
-def _patient(reason: str, text: str, request: ProvisioningRequest, grace: int, now: datetime) -> NotYet | Refused:
+def _patient(reason: str, text: str, request: ProvisioningRequest, grace: float, now: datetime) -> NotYet | Refused:
     created = instant(request.metadata.creation_timestamp) if request.metadata.creation_timestamp else now
     if (now - created).total_seconds() >= grace:
         return Refused(reason, text)

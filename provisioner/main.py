@@ -11,6 +11,7 @@ from provisioner import bookings
 from provisioner.backoff import Backoffs
 from provisioner.clouds.registry import Clouds
 from provisioner.pace import Pace
+from provisioner.policies import PolicyReconciler
 from provisioner.pools import PoolReconciler
 from provisioner.reaper import Reaper
 from provisioner.requests import ALL, Planner
@@ -33,7 +34,7 @@ LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 async def run(config_path: str | Path) -> None:
-    """Until SIGTERM. Raises SettingsError for a file that can't be used, the API's errors at the start, what Manager.run raises."""
+    """Until SIGTERM. Raises SettingsError for a file that can't be used, the API's errors, what Manager.run raises."""
     settings = load(config_path, ProvisionerSettings)
     logging.setup(settings.logging.level, settings.logging.format)
     client = await Client.connect(settings.client_connection)
@@ -74,9 +75,13 @@ def build(settings: ProvisionerSettings, client: Client, installation: str, clou
     _wake_pools(state, looking)
     state.backoffs.changed = looking.enqueue
 
+    judging = Controller("policies", PolicyReconciler(state, client, recorder, _now).reconcile)
+    judging.watch(state.policies, lambda policy: [policy.metadata.name])
+    judging.watch(state.pools, lambda _: [policy.metadata.name for policy in state.policies.values()])
+
     pace = Pace()
     booking = bookings.BookingReconciler(state, client, recorder, _now)
-    for controller in (planning, looking, bookings.controller(booking, state)):
+    for controller in (planning, looking, judging, bookings.controller(booking, state)):
         manager.controller(controller)
     manager.background("scale-in", ScaleInLoop(state, client, _now, pace).run)
     manager.background("reaper", Reaper(state, client, recorder, _now, pace).run)
@@ -117,8 +122,9 @@ def _wake_on_changes(state: State, wake: Callable[[], None]) -> None:
     state.pods.on_change(lambda old, new: wake() if _pod_facts(old) != _pod_facts(new) else None)
     state.workloads.on_change(lambda old, new: wake() if _quota_facts(old) != _quota_facts(new) else None)
     state.pools.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
-    quiet: Iterable[Store[core.PodTemplate] | Store[ours.Booking] | Store[ours.CapacityPolicy] | Store[core.DaemonSet]]
-    quiet = (state.templates, state.bookings, state.policies, state.daemon_sets)
+    state.policies.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
+    quiet: Iterable[Store[core.PodTemplate] | Store[ours.Booking] | Store[core.DaemonSet]]
+    quiet = (state.templates, state.bookings, state.daemon_sets)
     for store in quiet:
         store.on_change(lambda _old, _new: wake())
     state.checks.on_change(lambda _old, _new: wake())
@@ -139,8 +145,8 @@ def _quota_facts(workload: kueue.Workload | None) -> object:
     return workload.metadata.uid, workload.spec.active, workload.quota_reserved, workload.evicted, workload.finished, checks
 
 
-def _spec(pool: ours.CapacityPool | None) -> object:
-    return pool and (pool.metadata.uid, pool.spec)
+def _spec(item: ours.CapacityPool | ours.CapacityPolicy | None) -> object:
+    return item and (item.metadata.uid, item.spec)
 
 
 def _wake_pools(state: State, controller: Controller[str]) -> None:

@@ -1,13 +1,13 @@
 """What a plan's outcome means for the request, in words that change only when the numbers do."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from capacity.model import ZONE, Gang, Plan, Reason, Shortfall, Undecidable
 from capacity.quantity import dollars
 from kube.times import clock, length
-from provisioner.parameters import Terms
+from provisioner.parameters import NO_POOL, Terms, absent_pools
 from provisioner.progress import Failed, ToPlan, Waiting
 from provisioner.room import Room
 
@@ -37,9 +37,13 @@ def waiting(outcome: Shortfall, room: Room, todo: ToPlan, asked_at: datetime, no
     text = "; ".join((outcome.message, *_notes(outcome, room), *_hints(outcome)))
     if todo.error:
         text = f"{text}; the attempt before failed: {todo.error}"
+    return _until_the_deadline(outcome.reason, text, todo, asked_at, now)
+
+
+def _until_the_deadline(reason: Reason, text: str, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
     if now >= todo.deadline:
-        return Failed(outcome.reason.value, f"waited {length(int((now - asked_at).total_seconds()))}: {text}")
-    return Waiting(outcome.reason.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+        return Failed(reason.value, f"waited {length(int((now - asked_at).total_seconds()))}: {text}")
+    return Waiting(reason.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
 
 
 def _notes(outcome: Shortfall, room: Room) -> Iterable[str]:
@@ -60,9 +64,13 @@ def behind(head: str, todo: ToPlan, now: datetime, asked_at: datetime, gang: Gan
     """It would fit, but a gang further ahead waits for the same capacity."""
     pods = sum(pod_set.count for pod_set in gang.pod_sets)
     text = f"{pods} of {pods} pods would fit, but {head} is first in turn and waits for the same capacity"
-    if now >= todo.deadline:
-        return Failed(Reason.GANG_INCOMPLETE.value, f"waited {length(int((now - asked_at).total_seconds()))}: {text}")
-    return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+    return _until_the_deadline(Reason.GANG_INCOMPLETE, text, todo, asked_at, now)
+
+
+def poolless(terms: Terms, there: Collection[str], todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
+    """None of the pools `there` may serve the request: it waits for one to be made or for its policy to be corrected."""
+    text = f"CapacityPolicy {terms.policy}: {absent_pools(terms.pools, there) or NO_POOL}"
+    return _until_the_deadline(Reason.GANG_INCOMPLETE, text, todo, asked_at, now)
 
 
 def observed(plan: Plan, pools: Iterable[str], todo: ToPlan, now: datetime) -> Waiting | Failed:

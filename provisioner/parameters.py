@@ -4,7 +4,7 @@ An unknown key or a bad value is refused, naming key, value and remedy: a mistyp
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from kube.times import seconds
 
 DEFAULT_POLICY = "default"
 UNKNOWN = "Unknown"
+NO_POOL = "there is no CapacityPool: create one"
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _OPENED_BY = {"required_topology": "topology.required", "preferred_topology": "topology.preferred", "run_duration": "runDuration"}
 
@@ -133,3 +134,9 @@ def _terms(name: str, spec: ours.CapacityPolicySpec, parameters: Parameters) -> 
         )
     except ValueError as error:
         raise ParameterError(f'CapacityPolicy "{name}": {error}: correct the policy') from None
+
+
+def absent_pools(wanted: Collection[str], there: Collection[str]) -> str:
+    """What to say of the names that no pool has, "" if there are none."""
+    absent = sorted(set(wanted) - set(there))
+    return f"there is no CapacityPool {', '.join(absent)}: create it or correct the name" if absent else ""

@@ -118,7 +118,13 @@ class Planner:
         state = self._state
         classes = {each.metadata.name: each for each in state.runtime_classes.values()}
         look = Look(state.workloads.get, lambda name: state.checks.get(("", name)), classes)
-        return Desk(state.templates.get, lambda name: state.policies.get(("", name)), look, self._taken)
+        return Desk(
+            state.templates.get,
+            lambda name: state.policies.get(("", name)),
+            look,
+            self._taken,
+            state.settings.template_grace_seconds,
+        )
 
     def _taken(self, request: ProvisioningRequest, workload: str, check: str) -> str | None:
         """Another request that serves the same Workload for the same check: one quota buys once."""

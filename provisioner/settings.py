@@ -21,5 +21,7 @@ class ProvisionerSettings(Settings):
     """How long a Booking that is over stays readable."""
     debounce_seconds: float = Field(default=0.2, ge=0)
     """Changes that come this close together are planned in one pass."""
+    template_grace_seconds: float = Field(default=120.0, ge=0)
+    """How long a PodTemplate may be missing before its request fails: stores lag, and producers create in any order."""
     reap_grace_seconds: float = Field(default=120.0, ge=0)
     """Age from which a machine that nobody claims may be terminated."""

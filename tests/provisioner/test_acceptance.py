@@ -80,6 +80,14 @@ NOTHING = template(requests={})
             request(), {"templates": []}, NotYet, "MissingPodTemplates", "PodTemplate tpl not found", id="template-lags"
         ),
         pytest.param(
+            request(created="2026-09-01T09:58:01Z"),
+            {"templates": []},
+            NotYet,
+            "MissingPodTemplates",
+            "create it",
+            id="template-missing-for-119-seconds",
+        ),
+        pytest.param(
             request(created="2026-09-01T09:58:00Z"),
             {"templates": []},
             Refused,

@@ -57,6 +57,16 @@ def kinds(found: list[Next]) -> list[str]:
     return [type(each).__name__ if isinstance(each, Book) else each.reason for each in found]
 
 
+def test_a_policy_without_a_pool_is_named_and_holds_nobody_up() -> None:
+    lost, late, served = run(candidate("a", 1, pools=["q", "r"]), candidate("b", 1, pools=["q"], late=True), candidate("c", 4))
+    assert isinstance(lost, Waiting)
+    text = "CapacityPolicy default: there is no CapacityPool q, r: create it or correct the name; gives up at 11:00Z"
+    assert (lost.reason, lost.message) == ("GangIncomplete", text)
+    assert isinstance(late, Failed)
+    assert late.message.startswith("waited 3h: CapacityPolicy default: there is no CapacityPool q")
+    assert isinstance(served, Book)
+
+
 def test_each_gets_what_the_ones_before_left() -> None:
     found = run(candidate("a", 4, rack=True), candidate("b", 4, rack=True), candidate("c", 1, rack=True))
     assert kinds(found) == ["Book", "Book", "TopologyUnsatisfied"]
