@@ -85,7 +85,7 @@ def test_a_bad_machine_is_replaced_and_ended_before_the_gang_starts(corner: Scen
     corner.set_up(sources=("on-demand",))
     corner.stack.cloud.fault("fewer-devices", shape=corner.shape, devices={"nvidia.com/gpu": 7}, times=1)
     corner.job("picky", 2)
-    until(lambda: len(corner.bound("picky")) == 2, what="bound on sound machines")
+    until(lambda: len(corner.bound("picky")) == 2, seconds=100, what="bound on sound machines")
     nodes = [corner.node(name) for name in corner.bound("picky")]
     assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
     assert len(corner.machines()) == 3

@@ -35,6 +35,9 @@ class Room:
     def plan(self, gang: Gang, preferences: Preferences, planner: Planner) -> Outcome:
         """The planner's outcome in which no shared limit is broken."""
         outcome = planner(gang, self._capped(), preferences)
+        if isinstance(outcome, Shortfall) and self.budgets:
+            free = planner(gang, self.snapshot, preferences)
+            return _explained(outcome, self.broken(free)) if isinstance(free, Plan) else outcome
         if not isinstance(outcome, Plan) or not self.broken(outcome):
             return outcome
         best: Outcome | None = None
@@ -44,7 +47,8 @@ class Room:
             )
             if best is None or (isinstance(again, Plan) and (not isinstance(best, Plan) or again.cost < best.cost)):
                 best = again
-        return self._explained(best or outcome, self.broken(outcome))
+        best = best or outcome
+        return _explained(replace(best, hopeless=False), self.broken(outcome)) if isinstance(best, Shortfall) else best
 
     def broken(self, plan: Plan) -> tuple[Budget, ...]:
         return tuple(budget for budget in self.budgets if taken(budget, plan) > budget.left)
@@ -84,11 +88,11 @@ class Room:
         for name in [*used, *others][:MOST_ORDERS]:
             yield [(name, max(o.available for o in self.snapshot.offerings if o.name == name))]
 
-    def _explained(self, outcome: Outcome, broken: Iterable[Budget]) -> Outcome:
-        if not isinstance(outcome, Shortfall):
-            return outcome
-        limits = "; ".join(f"LimitExceeded: {budget.text}" for budget in broken)
-        return replace(outcome, message=f"{outcome.message}; {limits}", hopeless=False)
+
+def _explained(outcome: Shortfall, broken: Iterable[Budget]) -> Shortfall:
+    """Names the limits that stand in the way: without them there was a plan."""
+    limits = "; ".join(f"LimitExceeded: {budget.text}" for budget in broken)
+    return replace(outcome, message=f"{outcome.message}; {limits}" if limits else outcome.message)
 
 
 def taken(budget: Budget, plan: Plan) -> int:

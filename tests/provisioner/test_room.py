@@ -52,6 +52,18 @@ def test_a_limit_that_is_used_up_says_so_at_each_offering() -> None:
     assert any("onDemandNodes 8" in finding.detail for finding in found.findings)
 
 
+def test_a_limit_that_leaves_too_few_nodes_is_named() -> None:
+    found = room(1, offering("a", 4)).plan(gang(2), PREFERENCES, plan)
+    assert isinstance(found, Shortfall)
+    assert found.message.endswith("LimitExceeded: onDemandNodes 8")
+
+
+def test_a_limit_that_changes_nothing_is_not_named() -> None:
+    found = room(4, offering("a", 1)).plan(gang(2), PREFERENCES, plan)
+    assert isinstance(found, Shortfall)
+    assert "LimitExceeded" not in found.message
+
+
 def test_a_gang_beyond_the_whole_limit_is_hopeless() -> None:
     found = room(8, offering("a", 20)).plan(gang(9), PREFERENCES, plan)
     assert isinstance(found, Shortfall)
