@@ -1,13 +1,13 @@
 """What a plan's outcome means for the request, in words that change only when the numbers do."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from capacity.model import ZONE, Gang, Plan, Reason, Shortfall, Undecidable
 from capacity.quantity import dollars
 from kube.times import clock, length
-from provisioner.parameters import NO_POOL, Terms, absent_pools
+from provisioner.parameters import Terms, poolless
 from provisioner.progress import Failed, ToPlan, Waiting
 from provisioner.room import Room
 
@@ -67,10 +67,9 @@ def behind(head: str, todo: ToPlan, now: datetime, asked_at: datetime, gang: Gan
     return _until_the_deadline(Reason.GANG_INCOMPLETE, text, todo, asked_at, now)
 
 
-def poolless(terms: Terms, there: Collection[str], todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
-    """None of the pools `there` may serve the request: it waits for one to be made or for its policy to be corrected."""
-    text = f"CapacityPolicy {terms.policy}: {absent_pools(terms.pools, there) or NO_POOL}"
-    return _until_the_deadline(Reason.GANG_INCOMPLETE, text, todo, asked_at, now)
+def deserted(terms: Terms, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
+    """All the pools that could serve it were deleted since it was accepted."""
+    return _until_the_deadline(Reason.GANG_INCOMPLETE, poolless(terms, ()), todo, asked_at, now)
 
 
 def observed(plan: Plan, pools: Iterable[str], todo: ToPlan, now: datetime) -> Waiting | Failed:
