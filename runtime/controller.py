@@ -26,6 +26,8 @@ from runtime.workqueue import K, QueueClosed, WorkQueue
 
 T = TypeVar("T", bound=Object)
 
+FAILURES = ("error", "timeout", "terminal")
+RESULTS = ("success", "requeue_after", *FAILURES)
 AFTER_RESTART = -100
 """Priority of keys that come from a first list: a restart among 50,000 objects must not bury fresh work."""
 
@@ -54,6 +56,8 @@ class Controller(Generic[K]):
         backoff_ceiling: float = 300.0,
     ) -> None:
         self.name, self.workers, self.active = name, workers, 0
+        self.results = dict.fromkeys(RESULTS, 0)
+        """How many reconciles ended how, since the start."""
         self.queue: WorkQueue[K] = WorkQueue(base=backoff_base, ceiling=backoff_ceiling)
         self._reconcile, self._timeout = reconcile, timeout
         self._seeds: list[Callable[[], None]] = []
@@ -83,7 +87,6 @@ class Controller(Generic[K]):
 
     async def run(self) -> None:
         """Works until cancelled, or until `stop` and the keys in hand are done."""
-        metrics.start_at_zero(self.name)
         self._running = True
         for seed in self._seeds:
             seed()
@@ -109,16 +112,15 @@ class Controller(Generic[K]):
             finally:
                 self.active -= 1
                 self.queue.done(key)
+            await asyncio.sleep(0)  # a row of keys whose reconciles never wait must not hold up the loop
 
     async def _turn(self, key: K) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
         with structlog.contextvars.bound_contextvars(controller=self.name, reconcileID=str(uuid.uuid4()), **_named(key)):
             result = await self._outcome(key)
-        metrics.RECONCILES.add(1, {"controller": self.name, "result": result})
+        self.results[result] += 1
         metrics.RECONCILE_TIME.record(loop.time() - started, {"controller": self.name})
-        if result not in ("success", "requeue_after"):
-            metrics.RECONCILE_ERRORS.add(1, {"controller": self.name})
 
     async def _outcome(self, key: K) -> str:
         try:

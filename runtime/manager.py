@@ -23,6 +23,7 @@ from runtime.logging import get_logger
 from runtime.published import publish
 from runtime.reflector import Object, Reflector, Store
 from runtime.settings import Settings
+from runtime.version import VERSION
 
 T = TypeVar("T", bound=Object)
 
@@ -166,6 +167,7 @@ class Manager:
         """Makes what the parts count readable at /metrics."""
         metrics.gauge("corral_leader", "1 while this process leads", lambda: [(int(self._leading), {})])
         metrics.gauge("corral_event_loop_lag", "How late the event loop ran a timer", lambda: [(self._lag, {})], "s")
+        metrics.gauge("corral_build_info", "1; the label says which version runs", lambda: [(1, {"version": VERSION})])
         publish(self._controllers, self._reflectors)
 
 

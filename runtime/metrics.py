@@ -1,6 +1,6 @@
 """Every metric that a runtime process exports, in one place: the names are a contract with dashboards and alerts.
 
-Names get their unit and `_total` from the Prometheus exporter: `corral_reconcile` is scraped as `corral_reconcile_total`,
+Names get their unit and `_total` from the Prometheus exporter: `corral_watch_events` is scraped as `corral_watch_events_total`,
 `corral_reconcile_time` as `corral_reconcile_time_seconds`. Labels never carry names of pods, workloads or nodes.
 """
 
@@ -15,11 +15,8 @@ RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10
 """Seconds."""
 WAIT_BUCKETS = (1.0, *(2.5 * 2**n for n in range(15)))
 """Seconds, 1 to 40,960: Kueue's own buckets of its wait times, for everything a user waits for."""
-RESULTS = ("success", "error", "terminal", "timeout", "requeue_after")
 
 _METER = meter()
-RECONCILES = _METER.create_counter("corral_reconcile", description="Reconciles by controller and result")
-RECONCILE_ERRORS = _METER.create_counter("corral_reconcile_errors", description="Reconciles that failed, by controller")
 RECONCILE_TIME = _METER.create_histogram(
     "corral_reconcile_time", "s", "Time that one reconcile took", explicit_bucket_boundaries_advisory=RECONCILE_BUCKETS
 )
@@ -57,10 +54,3 @@ def gauge(name: str, description: str, read: Read, unit: str = "") -> None:
 
 def _observe(name: str, _: CallbackOptions) -> Iterable[Observation]:
     return [Observation(value, labels) for value, labels in _reads[name]()]
-
-
-def start_at_zero(controller: str) -> None:
-    """Makes the series of a controller exist before its first reconcile, so that rates are right from the first scrape."""
-    for result in RESULTS:
-        RECONCILES.add(0, {"controller": controller, "result": result})
-    RECONCILE_ERRORS.add(0, {"controller": controller})

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from runtime import metrics
-from runtime.controller import Controller
+from runtime.controller import FAILURES, Controller
 from runtime.reflector import Reflector
 
 AnyController = Controller[Any]
@@ -14,6 +14,7 @@ AnyReflector = Reflector[Any]
 
 _CONTROLLER_COUNTERS: Sequence[tuple[str, str, Callable[[AnyController], int]]] = (
     ("corral_workqueue_adds", "Keys put into the queue", lambda each: each.queue.adds),
+    ("corral_reconcile_errors", "Reconciles that failed", lambda each: sum(each.results[how] for how in FAILURES)),
     ("corral_workqueue_retries", "Keys put back after an error", lambda each: each.queue.retries),
 )
 _CONTROLLER_GAUGES: Sequence[tuple[str, str, Callable[[AnyController], int]]] = (
@@ -34,6 +35,7 @@ _REFLECTOR_GAUGES: Sequence[tuple[str, str, Callable[[AnyReflector], int]]] = (
 
 def publish(controllers: Sequence[AnyController], reflectors: Sequence[AnyReflector]) -> None:
     """Creates the instruments; a later call replaces what they read."""
+    metrics.counter("corral_reconcile", "Reconciles by controller and result", partial(_results, controllers))
     for name, about, of_controller in _CONTROLLER_COUNTERS:
         metrics.counter(name, about, partial(_by_controller, controllers, of_controller))
     for name, about, of_controller in _CONTROLLER_GAUGES:
@@ -42,6 +44,12 @@ def publish(controllers: Sequence[AnyController], reflectors: Sequence[AnyReflec
         metrics.counter(name, about, partial(_by_resource, reflectors, of_reflector))
     for name, about, of_reflector in _REFLECTOR_GAUGES:
         metrics.gauge(name, about, partial(_by_resource, reflectors, of_reflector))
+
+
+def _results(controllers: Sequence[AnyController]) -> metrics.Series:
+    return [
+        (count, {"controller": each.name, "result": result}) for each in controllers for result, count in each.results.items()
+    ]
 
 
 def _by_controller(controllers: Sequence[AnyController], count: Callable[[AnyController], int]) -> metrics.Series:

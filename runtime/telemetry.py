@@ -6,7 +6,8 @@ every service, before and after a restart, finds the same parent by the UID alon
 What is exported: a reconcile's own span only if it did something (a write to the API server, `acted()`, or an error), because
 level-based controllers look far more often than they act. Spans of steps, started with `tracer()`, are always exported.
 
-Nothing is exported unless OTEL_EXPORTER_OTLP_ENDPOINT (or its TRACES or METRICS variant) is set; /metrics works always.
+Nothing is recorded or exported unless OTEL_EXPORTER_OTLP_ENDPOINT (or its TRACES or METRICS variant) is set, and the trace flags
+of a traceparent say so; /metrics works always.
 The sampler is the standard one (OTEL_TRACES_SAMPLER); it decides once a workload, by the trace id.
 """
 
@@ -48,7 +49,7 @@ class Telemetry:
     """What `setup` made."""
 
     registry: CollectorRegistry
-    traces: TracerProvider
+    traces: TracerProvider | None
     meters: MeterProvider
 
     def render(self) -> bytes:
@@ -57,7 +58,8 @@ class Telemetry:
 
     def flush(self) -> None:
         """Sends what is still buffered. Blocks for up to the exporter's time limit: call it off the loop."""
-        self.traces.force_flush()
+        if self.traces:
+            self.traces.force_flush()
         self.meters.force_flush()
 
 
@@ -75,7 +77,7 @@ def setup(service: str, settings: Settings) -> Telemetry:  # noqa: ARG001 export
 def _install(resource: Resource) -> Telemetry:
     registry = CollectorRegistry()
     readers: list[MetricReader] = [PrometheusMetricReader(disable_target_info=True, scope_info_enabled=False, registry=registry)]
-    traces = TracerProvider(resource=resource, id_generator=_Ids(), shutdown_on_exit=False)
+    traces: TracerProvider | None = None
     if _endpoint("METRICS"):
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
@@ -83,9 +85,10 @@ def _install(resource: Resource) -> Telemetry:
     if _endpoint("TRACES"):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+        traces = TracerProvider(resource=resource, id_generator=_Ids(), shutdown_on_exit=False)
         traces.add_span_processor(WorthExporting(BatchSpanProcessor(OTLPSpanExporter())))
+        trace.set_tracer_provider(traces)
     meters = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
-    trace.set_tracer_provider(traces)
     metrics.set_meter_provider(meters)
     return Telemetry(registry, traces, meters)
 

@@ -20,13 +20,14 @@ from kubernetes_asyncio.config import ConfigException, load_incluster_config, lo
 
 from runtime.errors import TransportError, from_response
 from runtime.settings import ClientSettings, SettingsError
+from runtime.version import VERSION
 from runtime.wire import Lane, Reply, Request
 
 POOL_SIZES: Mapping[Lane, int] = {"request": 20, "watch": 64, "lease": 1}
 WATCH_SILENCE = 70.0
 """Seconds without a byte after which a watch counts as dead: bookmarks come every 60 s (kube-apiserver's watch cache)."""
 CONNECT_TIMEOUT = 10.0
-USER_AGENT = "corral/v0.1.0"
+USER_AGENT = f"corral/{VERSION}"
 
 # At DEBUG that logger prints whole response bodies, Secrets too.
 logging.getLogger("kubernetes_asyncio").setLevel(logging.INFO)

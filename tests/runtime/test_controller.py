@@ -210,3 +210,22 @@ class TestWatch:
         store.put(("ns", "a"), None)
         assert len(controller.queue) == 0
         assert times == []
+
+
+async def test_a_long_row_of_quick_keys_holds_up_nothing_else() -> None:
+    reconcile, times = scripted()
+    async with running(reconcile) as controller:
+        for at in range(1000):
+            controller.enqueue(f"k{at}")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(times) < 10
+
+
+async def test_how_reconciles_ended_is_counted() -> None:
+    reconcile, _ = scripted(ValueError("no"), Terminal("never"), Result(requeue_after=1e6), TimeoutError())
+    async with running(reconcile) as controller:
+        for key in ("a", "b", "c", "d"):
+            controller.enqueue(key)
+        await asyncio.sleep(10)
+        assert controller.results == {"success": 2, "requeue_after": 1, "error": 1, "timeout": 1, "terminal": 1}
