@@ -5,7 +5,7 @@ What is accepted is a snapshot: later edits of parameters, templates or policy d
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,7 +19,7 @@ from kube.requests import PodSpecError
 from kube.times import instant
 from provisioner import authority
 from provisioner.authority import CHECK, Look, NoQuota
-from provisioner.parameters import ParameterError, Terms, terms
+from provisioner.parameters import ParameterError, Terms, poolless, terms
 from provisioner.settings import ProvisionerSettings
 
 POD_SET = "corral.dev/pod-set"
@@ -67,12 +67,13 @@ Judgement = Accepted | NotYet | Refused
 class Desk:
     """Ways to look things up. `template` takes (namespace, name); `taken` names another request that serves (workload, check).
 
-    `template_grace`: seconds that a PodTemplate may be missing.
+    `pools` are the names of all pools. `template_grace`: seconds that a PodTemplate may be missing.
     """
 
     template: Callable[[tuple[str, str]], core.PodTemplate | None]
     policy: Callable[[str], ours.CapacityPolicy | None]
     look: Look
+    pools: Collection[str]
     taken: Callable[[ProvisioningRequest, str, str], str | None] = lambda _request, _workload, _check: None
     template_grace: float = TEMPLATE_GRACE
 
@@ -94,6 +95,8 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
         pods = pod_sets(request, templates, desk.look)
     except (ParameterError, PodSpecError) as error:
         return Refused("InvalidArgument", str(error))
+    if pools := poolless(agreed, desk.pools):
+        return _patient("NoPool", pools, request, agreed.queued, now)
     gang = Gang(_title(request), tuple(_placed(pod, agreed) for pod in pods), agreed.run_duration)
     digest = hashlib.sha256(repr((gang.pod_sets, agreed)).encode()).hexdigest()
     return _authorised(request, templates, Accepted(gang, agreed, digest), desk, now)

@@ -136,6 +136,13 @@ def _terms(name: str, spec: ours.CapacityPolicySpec, parameters: Parameters) -> 
         raise ParameterError(f'CapacityPolicy "{name}": {error}: correct the policy') from None
 
 
+def poolless(agreed: Terms, there: Collection[str]) -> str:
+    """Why none of the pools that are there may serve, "" if one may."""
+    if any(name in there for name in agreed.pools) or (there and not agreed.pools):
+        return ""
+    return f"CapacityPolicy {agreed.policy}: {absent_pools(agreed.pools, there) or NO_POOL}"
+
+
 def absent_pools(wanted: Collection[str], there: Collection[str]) -> str:
     """What to say of the names that no pool has, "" if there are none."""
     absent = sorted(set(wanted) - set(there))

@@ -15,6 +15,7 @@ from provisioner import daemons, poolstatus
 from provisioner.clouds.base import Cloud, CloudError, ErrorKind
 from provisioner.clouds.registry import Clouds
 from provisioner.creation import Writer
+from provisioner.culprits import Told, culprits
 from provisioner.limits import budgets, idle_cost
 from provisioner.offerings import Offers, offers
 from provisioner.room import capped
@@ -57,6 +58,7 @@ class PoolReconciler:
     ) -> None:
         self._state, self._client, self._recorder, self._clouds = state, client, recorder, clouds
         self._now, self._changed = now, changed
+        self._told = Told(recorder)
         self._asked: dict[str, Asked] = {}
         self._said: dict[str, tuple[ours.CapacityPoolStatus, float]] = {}
 
@@ -71,12 +73,16 @@ class PoolReconciler:
         await self._ask(pool)
         if not self._state.ledger.begun(name, now):
             self._state.ledger.begin_day(name, idle_cost(take(self._state, now), pool), now)
-        await self._write(pool, self._status(take(self._state, now), pool))
+        view = take(self._state, now)
+        seen = self._look_at(view, pool)
+        await self._write(pool, poolstatus.pool_status(view, pool, seen))
+        await self._told.tell(name, culprits(pool, seen, view.daemon_sets, self._state.flavors.values()))
         return Result(self._state.settings.inventory_seconds)
 
     def _forget(self, name: str) -> None:
         for known in (self._asked, self._said, self._state.known, self._state.clouds):
             known.pop(name, None)
+        self._told.forget(name)
         self._changed()
 
     def _load(self, pool: ours.CapacityPool, now: datetime) -> None:
@@ -130,7 +136,7 @@ class PoolReconciler:
 
     # --- the status ---
 
-    def _status(self, view: View, pool: ours.CapacityPool) -> ours.CapacityPoolStatus:
+    def _look_at(self, view: View, pool: ours.CapacityPool) -> poolstatus.Look:
         pods = daemons.daemon_pods(view.daemon_sets)
         found = market(view, pool, pods)
         sold = offers(found) if found else Offers()
@@ -138,7 +144,7 @@ class PoolReconciler:
         asked = self._asked[pool.metadata.name]
         seen = poolstatus.look(view, pool, found, sold, pods, asked.error)
         missing = poolstatus.flavors_missing(self._flavors(), _labels(view))
-        return poolstatus.pool_status(view, pool, replace(seen, missing=missing.get(pool.metadata.name, ())))
+        return replace(seen, missing=missing.get(pool.metadata.name, {}))
 
     def _flavors(self) -> Iterable[kueue.ResourceFlavor]:
         """The flavors of queues that one of our checks guards: others are none of our business."""

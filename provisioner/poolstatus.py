@@ -1,7 +1,7 @@
 """The status of a CapacityPool: what its cloud has, how it is used, and what keeps it from being bought from. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,13 +18,16 @@ from runtime.conditions import set_condition
 
 MOST = 1000
 """Offerings that the status lists: it must stay well below the API server's limit for one object."""
+MOST_NAMES = 20
+"""Instance types that a message lists: clouds have hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What was found out about a pool. `trouble` is (reason, message) of what keeps it from being Ready, None when nothing does.
 
-    `missing` are flavors whose labels no node or shape bears; `overlaps` are nodes with the other pools that select them.
+    `missing` are flavors whose labels no node or shape bears, each with a sentence;
+    `overlaps` are nodes with the other pools that select them.
     """
 
     market: Market | None
@@ -32,7 +35,7 @@ class Look:
     blocked: daemons.Blocked
     trouble: tuple[str, str] | None = None
     overlaps: Mapping[str, tuple[str, ...]] | None = None
-    missing: Sequence[str] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 def look(view: View, pool: ours.CapacityPool, market: Market | None, sold: Offers, pods: Sequence[PodSet], error: str) -> Look:
@@ -55,12 +58,20 @@ def _trouble(pool: ours.CapacityPool, market: Market | None, error: str, now: da
     known = sorted(shape.shape.name for shape in market.known.inventory.shapes)
     unknown = sorted(set(pool.spec.shapes) - set(known))
     if unknown and pool.spec.provider.adopted is None:
-        return "UnknownShape", f"spec.shapes: the cloud has no {', '.join(unknown)}; it knows {', '.join(known) or 'none'}"
+        return (
+            "UnknownShape",
+            f"spec.shapes: the cloud has no {', '.join(unknown)}: correct or remove it; it knows {_some(known)}",
+        )
     there = {reservation.id for reservation in market.known.inventory.reservations}
     lost = sorted({name for source in pool.spec.sources for name in source.reservation_ids} - there)
     if lost:
         return "UnknownReservation", f"reservationIDs: the cloud has no {', '.join(lost)} now: correct them or wait for them"
     return None
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{', '.join(names[:MOST_NAMES]) or 'none'}{more}"
 
 
 def pool_status(view: View, pool: ours.CapacityPool, seen: Look) -> ours.CapacityPoolStatus:
@@ -191,7 +202,7 @@ def _overlaps(seen: Look) -> Entry:
 
 def _labels(seen: Look) -> Entry:
     if seen.missing:
-        return "LabelsMissing", True, "FlavorLabels", "; ".join(seen.missing)
+        return "LabelsMissing", True, "FlavorLabels", "; ".join(seen.missing.values())
     return "LabelsMissing", False, "AllThere", "each ResourceFlavor in use finds its node labels"
 
 
@@ -200,12 +211,12 @@ def _labels(seen: Look) -> Entry:
 
 def flavors_missing(
     flavors: Iterable[kueue.ResourceFlavor], labels: Mapping[str, Sequence[Labels]]
-) -> Mapping[str, Sequence[str]]:
-    """Pool -> a sentence for each flavor whose labels nothing in any pool bears. `labels` are those that occur, by pool.
+) -> Mapping[str, Mapping[str, str]]:
+    """Pool -> flavor -> a sentence, for each flavor whose labels nothing in any pool bears. `labels` occur, by pool.
 
     Named are the pools whose nodes come nearest, all of them when none bears even one of the labels.
     """
-    found: dict[str, list[str]] = {name: [] for name in labels}
+    found: dict[str, dict[str, str]] = {name: {} for name in labels}
     for flavor in flavors:
         nearness = {name: max((_matches(flavor, each) for each in there), default=0) for name, there in labels.items()}
         wanted = len(flavor.spec.node_labels)
@@ -214,7 +225,10 @@ def flavors_missing(
             continue
         shown = ", ".join(f"{key}={value}" for key, value in sorted(flavor.spec.node_labels.items()))
         for name in (pool for pool, near in nearness.items() if near == best):
-            found[name].append(f"ResourceFlavor {flavor.metadata.name} asks for {shown}, which no node or shape of a pool bears")
+            found[name][flavor.metadata.name] = (
+                f"ResourceFlavor {flavor.metadata.name} asks for {shown}, which no node or shape of a pool bears: "
+                f"correct its spec.nodeLabels"
+            )
     return found
 
 

@@ -122,6 +122,7 @@ class Planner:
             state.templates.get,
             lambda name: state.policies.get(("", name)),
             look,
+            [pool.metadata.name for pool in state.pools.values()],
             self._taken,
             state.settings.template_grace_seconds,
         )

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from capacity.model import Labels, Outcome, Plan, Shortfall, Undecidable
 from provisioner.acceptance import Accepted
-from provisioner.outcomes import Book, Next, behind, bound, observed, poolless, pools_of, undecidable, waiting
+from provisioner.outcomes import Book, Next, behind, bound, deserted, observed, pools_of, undecidable, waiting
 from provisioner.progress import ToPlan
 from provisioner.room import Planner, Room
 
@@ -38,7 +38,7 @@ class Pass:
         """What the next gang in line gets. The caller books a plan with `book`."""
         allowed = self._pools(candidate.accepted)
         if not allowed:
-            return poolless(candidate.accepted.terms, self.modes, candidate.todo, candidate.asked_at, candidate.now)
+            return deserted(candidate.accepted.terms, candidate.todo, candidate.asked_at, candidate.now)
         active = frozenset(name for name in allowed if self.modes[name] != "Observe")
         outcome = self._plan(candidate, active, held=True)
         if isinstance(outcome, Plan):

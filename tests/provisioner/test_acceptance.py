@@ -19,8 +19,8 @@ def desk(**more: Any) -> Desk:
     workloads: list[kueue.Workload] = more.get("workloads", [workload(priority=7)])
     by_key = {("team", each.metadata.name): each for each in templates}
     look = Look({("team", each.metadata.name): each for each in workloads}.get, lambda _: check(), {})
-    found = Desk(by_key.get, {each.metadata.name: each for each in policies}.get, look)
-    return Desk(by_key.get, found.policy, look, more["taken"]) if "taken" in more else found
+    found = Desk(by_key.get, {each.metadata.name: each for each in policies}.get, look, ["p"])
+    return Desk(by_key.get, found.policy, look, ["p"], more["taken"]) if "taken" in more else found
 
 
 def outcome(asked: ProvisioningRequest, **more: Any) -> Judgement:
@@ -41,7 +41,7 @@ def test_the_policys_topology_is_for_pod_sets_without_their_own() -> None:
     raw = template("own", pod_set="own").to_json()
     own = decode({**raw, "template": {**raw["template"], "metadata": notes}}, core.PodTemplate)
     asked = request(bare=True, count=1, templates=("tpl", "own"))
-    spec = {"topology": {"required": "zone", "preferred": "host"}, "bareRequests": {"namespaces": ["team"]}}
+    spec: dict[str, Any] = {"topology": {"required": "zone", "preferred": "host"}, "bareRequests": {"namespaces": ["team"]}}
     found = outcome(asked, templates=[template(), own], policies=[policy(**spec)])
     assert isinstance(found, Accepted)
     assert [(ps.required_topology, ps.preferred_topology) for ps in found.gang.pod_sets] == [("zone", "host"), ("rack", "host")]
@@ -65,6 +65,22 @@ NOTHING = template(requests={})
         pytest.param(request(count=16_385), {}, Refused, "InvalidArgument", "ask for 1 to 16384", id="too-many-pods"),
         pytest.param(request(parameters={"x": "y"}), {}, Refused, "InvalidArgument", 'parameter "x" is unknown', id="parameter"),
         pytest.param(request(), {"policies": []}, Refused, "InvalidArgument", "CapacityPolicy", id="no-policy"),
+        pytest.param(
+            request(),
+            {"policies": [policy(pools=["q", "r"])]},
+            NotYet,
+            "NoPool",
+            "CapacityPolicy default: there is no CapacityPool q, r: create it or correct the name",
+            id="no-pool",
+        ),
+        pytest.param(
+            request(),
+            {"policies": [policy(pools=["q"], timeouts={"queued": "2s"})]},
+            Refused,
+            "NoPool",
+            "there is no CapacityPool q",
+            id="no-pool-for-too-long",
+        ),
         pytest.param(
             request(),
             {"templates": [NOTHING]},

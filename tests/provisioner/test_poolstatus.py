@@ -1,5 +1,6 @@
 """The status of a pool: numbers that add up, conditions that name the trouble and its remedy."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,12 +16,12 @@ from provisioner.view import View
 from tests.provisioner.make import NOW, booking, daemon_set, instance, inventory, known, node, pool, reservation, source, view
 
 
-def status(seen: View, *, error: str = "", missing: tuple[str, ...] = ()) -> ours.CapacityPoolStatus:
+def status(seen: View, *, error: str = "", missing: Mapping[str, str] | None = None) -> ours.CapacityPoolStatus:
     of = seen.pools["p"]
     pods = daemons.daemon_pods(seen.daemon_sets)
     found = market(seen, of, pods)
     look = poolstatus.look(seen, of, found, offers(found) if found else Offers(), pods, error)
-    return poolstatus.pool_status(seen, of, replace(look, missing=missing))
+    return poolstatus.pool_status(seen, of, replace(look, missing=missing or {}))
 
 
 def condition(found: ours.CapacityPoolStatus, type_: str) -> tuple[str, str, str]:
@@ -35,7 +36,12 @@ def condition(found: ours.CapacityPoolStatus, type_: str) -> tuple[str, str, str
         pytest.param(pool(mode="Observe"), {}, "", ("True", "Observing"), "set spec.mode to Active", id="observing"),
         pytest.param(pool(mode="Paused"), {}, "", ("True", "Paused"), "what runs goes on", id="paused"),
         pytest.param(
-            pool(shapes=["h100", "h200"]), {}, "", ("False", "UnknownShape"), "no h200; it knows cpu, h100", id="unknown-shape"
+            pool(shapes=["h100", "h200"]),
+            {},
+            "",
+            ("False", "UnknownShape"),
+            "no h200: correct or remove it; it knows cpu, h100",
+            id="unknown-shape",
         ),
         pytest.param(
             pool("p", source(reservationIDs=["cr-1", "cr-9"])), {}, "", ("False", "UnknownReservation"), "no cr-9 now", id="no-cr"
@@ -124,5 +130,5 @@ def test_flavors_whose_labels_are_missing(given: kueue.ResourceFlavor, pools: li
 
 
 def test_missing_labels_are_a_condition() -> None:
-    found = condition(status(view(), missing=("ResourceFlavor f asks for gpu=h200",)), "LabelsMissing")
+    found = condition(status(view(), missing={"f": "ResourceFlavor f asks for gpu=h200"}), "LabelsMissing")
     assert found == ("True", "FlavorLabels", "ResourceFlavor f asks for gpu=h200")
