@@ -140,14 +140,22 @@ async def compact(controlplane: ControlPlane, revision: int) -> None:
         assert response.status == 200, await response.text()
 
 
-async def test_bookmarks_move_the_version_without_events(client: Client, namespace: str) -> None:
-    await client.create(CONFIG_MAPS, config_map(namespace, "a"))
-    at = (await client.get(CONFIG_MAPS, "a", namespace))["metadata"]["resourceVersion"]
-    query = {"resourceVersion": at, "allowWatchBookmarks": "true", "timeoutSeconds": "4", "labelSelector": "no=such"}
-    async with aclosing(client.watch(CONFIG_MAPS, namespace, query)) as chunks:
-        events = [msgspec.json.decode(line) for line in b"".join([chunk async for chunk in chunks]).splitlines()]
+async def test_bookmarks_move_the_version_past_what_the_selector_hides(client: Client, namespace: str) -> None:
+    """Otherwise a narrow watch would be cut off by compaction while the rest of the kind is busy."""
+    first = await client.create(CONFIG_MAPS, config_map(namespace, "a"))
+    at = first["metadata"]["resourceVersion"]
+    query = {"resourceVersion": at, "allowWatchBookmarks": "true", "timeoutSeconds": "8", "labelSelector": "no=such"}
+
+    async def watched() -> bytes:
+        async with aclosing(client.watch(CONFIG_MAPS, namespace, query)) as chunks:
+            return b"".join([chunk async for chunk in chunks])
+
+    watching = asyncio.create_task(watched())
+    await asyncio.sleep(1)
+    hidden = await client.create(CONFIG_MAPS, config_map(namespace, "hidden"))
+    events = [msgspec.json.decode(line) for line in (await watching).splitlines()]
     assert {each["type"] for each in events} == {"BOOKMARK"}
-    assert int(events[-1]["object"]["metadata"]["resourceVersion"]) >= int(at)
+    assert int(events[-1]["object"]["metadata"]["resourceVersion"]) >= int(hidden["metadata"]["resourceVersion"])
 
 
 async def test_a_server_without_the_feature_answers_as_the_fallback_expects(client: Client, namespace: str) -> None:
