@@ -89,9 +89,9 @@ def spans() -> Iterator[SpanReceiver]:
 
 
 @pytest.fixture(scope="session")
-def stack(controlplane: ControlPlane, spans: SpanReceiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(controlplane: ControlPlane, spans: SpanReceiver) -> Iterator[Stack]:
     """Both services and the simulated cloud, as a user runs them, with the device plugin's DaemonSet; shared by all tests."""
-    directory = tmp_path_factory.mktemp("stack")
+    directory = controlplane.directory / f"corral-{os.getpid()}"
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": spans.endpoint, "OTEL_BSP_SCHEDULE_DELAY": "200"}
     with Stack(controlplane, directory, scenario.cloud(), env) as running:
         controlplane.kubectl("apply", "-f", str(ROOT / "e2e" / "demo" / "manifests" / "cluster.yaml"))

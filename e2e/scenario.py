@@ -109,6 +109,15 @@ class Scenario:
         }
         self.apply(_ours("CapacityPool", self.name, {**base, **spec}))
 
+    def adopt(self, *names: str) -> None:
+        """Machines that are there already, selected by the test's pool."""
+        room = {"cpu": "96", "memory": "1000Gi", "pods": "110", "nvidia.com/gpu": "8"}
+        for name in names:
+            labels = {"kubernetes.io/hostname": name, "corner": self.name, "node.kubernetes.io/instance-type": self.shape}
+            notes = {"kwok.x-k8s.io/node": "fake"}
+            meta = {"name": name, "labels": labels, "annotations": notes}
+            self.apply({**_object("v1", "Node", meta, {}), "status": {"allocatable": room, "capacity": room}})
+
     def apply_policy(self, **spec: Any) -> None:
         base = {
             "pools": [self.name],

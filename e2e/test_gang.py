@@ -1,6 +1,7 @@
 """A gang gets all of its capacity, in the right place, or nothing: with the real Kueue and the real kube-scheduler."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -196,3 +197,28 @@ def test_limits_of_a_pool_hold_and_are_named(corner: Scenario, limits: dict[str,
     assert named in condition(corner.requests()[0], "Provisioned")["message"]
     time.sleep(2)
     assert not corner.machines()
+
+
+def test_a_free_node_taken_between_plan_and_mark_is_left_and_another_one_booked(corner: Scenario) -> None:
+    names = [f"{corner.name}-{number}" for number in (1, 2)]
+    corner.adopt(*names)
+    adopted = {
+        "provider": {"adopted": {}},
+        "nodeSelector": {"matchLabels": {"corner": corner.name}},
+        "shapes": [],
+        "readiness": {},
+    }
+    corner.set_up(sources=(), pool=adopted)
+    until(lambda: all(is_true(corner.node(name), "Ready") for name in names))
+    corner.job("settler", 1)
+    # A pod that was bound while the mark was on its way: the name of the node is set, as the scheduler's late binding would.
+    marked = until(lambda: next((name for name in names if _booked(corner.node(name))), None), what="a node is marked")
+    corner.pod("squatter", nodeName=marked, tolerations=[])
+    until(lambda: len(corner.bound("settler")) == 1, what="bound elsewhere")
+    assert corner.bound("settler") == [name for name in names if name != marked]
+    until(lambda: not _booked(corner.node(str(marked))), what="the taken node is free of marks")
+    assert corner.get("pod", "squatter")["status"]["phase"] == "Running"
+
+
+def _booked(node: dict[str, Any]) -> bool:
+    return any(taint["key"] == "corral.dev/booked" for taint in node["spec"].get("taints", []))
