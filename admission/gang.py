@@ -14,8 +14,6 @@ from kube.kueue import PodSetAssignment, ResourceFlavor, TopologyRequest, Worklo
 from kube.podspec import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
 
 Json = dict[str, Any]
-MOST_PODS = 16_384
-"""Pods of one pod set, by the ProvisioningRequest CRD."""
 
 
 class WorkloadMistakeError(ValueError):
@@ -61,20 +59,12 @@ def asks_for(template: Mapping[str, Any], resources: Collection[str]) -> bool:
     return any(name in (each.get(kind) or {}) for each in amounts for kind in ("requests", "limits") for name in resources)
 
 
-def checked(count: int, pod_set: str) -> int:
-    """The count. Raises WorkloadMistakeError for one that no ProvisioningRequest can carry."""
-    if count > MOST_PODS:
-        raise WorkloadMistakeError(f'pod set "{pod_set}" has {count} pods: ask for at most {MOST_PODS}')
-    return count
-
-
 def members(
     workload: Workload, on_flavors: Collection[str], managed: Collection[str], flavors: Mapping[str, ResourceFlavor]
 ) -> tuple[Member, ...]:
     """The gang, each template as its pods will be.
 
-    Raises FlavorMissingError, and WorkloadMistakeError when a pod set has too many pods or its own node selector contradicts its
-    flavor.
+    Raises FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts its flavor.
     """
     return tuple(_member(pod_set, assignment, flavors) for pod_set, assignment in needed(workload, on_flavors, managed))
 
@@ -91,7 +81,7 @@ def _member(pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapp
     for container in _containers(template):
         _default_requests(container)
     _carry_topology(template, pod_set.topology_request)
-    return Member(pod_set.name, checked(count(pod_set, assignment), pod_set.name), template)
+    return Member(pod_set.name, count(pod_set, assignment), template)
 
 
 def _containers(template: Mapping[str, Any]) -> Iterator[Json]:

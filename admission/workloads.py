@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from admission import journeys, requests
-from admission.decide import Change, Decision, Request, State, bounded, decide
+from admission.decide import LOOK_AGAIN, Change, Decision, Request, State, bounded, decide
 from admission.requests import Attempt
 from admission.view import Prospect, Stores, own_entries, prospect, requests_of, retry_of, terms_of, view
 from admission.writer import make_request, remove_request, write_entries
 from kube.kueue import AdmissionCheckState, Workload
 from runtime.client import Client
 from runtime.controller import DONE, Result
-from runtime.errors import AlreadyExists, ApiError, Conflict, NotFound
+from runtime.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from runtime.events import Recorder
 from runtime.store import Key
 from runtime.telemetry import TRACEPARENT, traceparent
@@ -31,6 +31,7 @@ class Turn:
     decisions: dict[str, Decision] = field(default_factory=dict)
     prospects: dict[str, Prospect] = field(default_factory=dict)
     orphans: list[Request] = field(default_factory=list)  # of checks that the workload no longer has
+    refused: bool = False  # the API server would not have one of the requests or its templates
 
     @property
     def changes(self) -> dict[str, Change]:
@@ -47,7 +48,8 @@ class Turn:
 
     @property
     def result(self) -> Result:
-        return Result(min((each.look_again for each in self.decisions.values() if each.look_again), default=None))
+        waits = [each.look_again for each in self.decisions.values() if each.look_again]
+        return Result(min([*waits, LOOK_AGAIN] if self.refused else waits, default=None))
 
 
 class Workloads:
@@ -124,6 +126,10 @@ class Workloads:
                 await make_request(self._client, attempt)
         except (Conflict, AlreadyExists, NotFound):
             raise
+        except (Forbidden, Invalid) as error:  # it says why, and trying at once again would not help
+            await self._complain(turn, attempt, error)
+            turn.refused = True
+            return
         except ApiError as error:
             await self._complain(turn, attempt, error)
             raise
@@ -132,9 +138,11 @@ class Workloads:
 
     async def _complain(self, turn: Turn, attempt: Attempt, error: ApiError) -> None:
         message = bounded(f'Error creating ProvisioningRequest "{attempt.name}": {error.message}')
-        await self._recorder.event(_reference(turn.workload), "Warning", "FailedCreate", message)
         entry = next(each for each in turn.own if each.name == attempt.check)
-        if entry.message != message and attempt.check not in turn.changes:
+        if entry.message == message:
+            return
+        await self._recorder.event(_reference(turn.workload), "Warning", "FailedCreate", message)
+        if attempt.check not in turn.changes:
             await self._write(turn, {attempt.check: Change(State.PENDING, message)})
 
 

@@ -11,7 +11,7 @@ from e2e.stack import Stack
 T = TypeVar("T")
 
 RACK = "topology.corral.dev/rack"
-SHAPES = tuple(f"gpu8-{number}" for number in range(1, 25))
+SHAPES = tuple(f"gpu8-{number}" for number in range(1, 65))
 PATIENCE = 60.0
 _TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
