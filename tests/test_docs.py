@@ -27,20 +27,9 @@ CODE = ("admission", "provisioner", "runtime", "kube")
 LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "designs").glob("*.md"), ROOT / "config" / "README.md"])
 
-# Modules that give reasons as plain text, and what looks like a reason there but isn't one.
-TELLING = (
-    "admission/checks.py",
-    "admission/workloads.py",
-    "provisioner/acceptance.py",
-    "provisioner/losses.py",
-    "provisioner/outcomes.py",
-    "provisioner/poolstatus.py",
-    "provisioner/reaper.py",
-    "provisioner/statuses.py",
-    "provisioner/tellings.py",
-)
-NO_REASONS = {"Attempt", "FirstAttemptAt", "LastError", "Booking", "NodesByPodSet", "CostPerHour", "Normal", "Warning", "Observe"}
-NO_REASONS |= {"Workload", "PodTemplate", "DaemonSet", "Pending"}
+# What looks like a reason and isn't one: words of class details, of Kubernetes and of Kueue, names of types.
+NO_REASONS = {"Attempt", "FirstAttemptAt", "LastError", "NodesByPodSet", "CostPerHour", "Room", "View"}
+NO_REASONS |= {"Exists", "NoSchedule", "QuotaReserved", "Evicted", "Planning"}
 WORD = re.compile(r"[A-Z][a-z]+([A-Z][a-z]+)*")
 OUR_KEY = re.compile(r"corral\.dev/[a-z-]+")
 NO_KEYS = {"corral.dev/v", "corral.dev/provisioner"}  # API versions, the reporter of events
@@ -83,10 +72,12 @@ def test_each_way_of_waiting_has_its_section() -> None:
     assert re.findall(r"^### (\w+)$", page("troubleshooting.md"), re.MULTILINE) == [reason.value for reason in Reason]
 
 
-@pytest.mark.parametrize("module", TELLING)
-def test_each_reason_and_event_is_explained(module: str) -> None:
-    words = {text for text in strings(ROOT / module) if WORD.fullmatch(text)} - NO_REASONS
-    assert unnamed(words, page("conditions.md")) == []
+def test_each_reason_and_event_is_explained() -> None:
+    """Kinds, and values that a pool or policy can take, are explained with the parameters."""
+    told = page("conditions.md") + page("parameters.md")
+    words = {text for path in modules("admission", "provisioner") for text in strings(path) if WORD.fullmatch(text)}
+    assert {"TooManyOrphans", "BadParametersRef", "NodesSelectedTwice"} <= words
+    assert unnamed(words - NO_REASONS - {Reason.QUOTA_INSUFFICIENT.value}, told) == []
 
 
 @pytest.mark.parametrize("model", [BookingStatus, BookedInstance, Launch])
@@ -170,18 +161,27 @@ def test_no_metric_is_made_up() -> None:
 SPAN_MAKERS = ("start_as_current_span", "start_span", "traced", "Span", "finish_root")
 
 
-def spans() -> Iterator[str]:
-    """The first argument of each call that makes a span, where it is a plain text."""
-    for path in modules("admission", "provisioner"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in SPAN_MAKERS and node.args:
-                yield from (arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
+def named_by(*makers: str) -> set[str]:
+    """The plain texts among the first two arguments of each call to one of the makers, in the services."""
+    calls = (
+        node
+        for path in modules("admission", "provisioner")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in makers
+    )
+    return {
+        argument.value
+        for call in calls
+        for argument in call.args[:2]
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    }
 
 
-def test_each_span_is_explained() -> None:
-    found = set(spans())
-    assert {"plan", "request", "buy"} <= found
-    assert [name for name in sorted(found) if f"`{name}`" not in page("observability.md")] == []
+def test_each_span_and_controller_is_explained() -> None:
+    spans, controllers = named_by(*SPAN_MAKERS), named_by("Controller")
+    assert {"plan", "request", "buy"} <= spans
+    assert {"planner", "workloads"} <= controllers
+    assert [name for name in sorted(spans | controllers) if f"`{name}`" not in page("observability.md")] == []
 
 
 # --- links ----------------------------------------------------------------------------------------------------------------
