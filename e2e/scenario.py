@@ -179,7 +179,7 @@ class Scenario:
         return [b for b in self.items("bookings.corral.dev") if b["spec"]["request"]["namespace"] == self.namespace]
 
     def pods(self, job: str) -> list[dict[str, Any]]:
-        return [p for p in self.items("pods") if p["metadata"]["labels"].get("batch.kubernetes.io/job-name") == job]
+        return [p for p in self.items("pods") if p["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name") == job]
 
     def bound(self, job: str) -> list[str]:
         """The nodes of the job's pods that are bound."""
