@@ -14,17 +14,23 @@ from capacity.topology import required_key
 
 
 def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfall:
-    """The shortfall of a gang for which `search` has found nothing."""
+    """The shortfall of a gang for which `search` has found nothing.
+
+    A level that no domain could meet even if everything were free is told by what there is in all: that reason must not
+    change with what others hold at the moment.
+    """
     found = most_pods(gang, snapshot, preferences)
     seen = survey(gang, snapshot, preferences)
-    reason, message = _reason(gang, snapshot, preferences, found, seen)
+    hopeless = _hopeless(gang, snapshot, preferences)
+    levels = _unmet(gang, emptied(snapshot) if hopeless else snapshot, preferences)
+    reason, message = levels or _reason(gang, snapshot, preferences, found, seen)
     competes = usable(seen)
     parts = [message, *_reservations(snapshot, competes, reason)]
     return Shortfall(
         reason=reason,
         message="; ".join(parts),
         findings=tuple(considered(seen)),
-        hopeless=_hopeless(gang, snapshot, preferences),
+        hopeless=hopeless,
         competes=competes,
         relaxations=tuple(relaxations(gang, snapshot, preferences, found)),
     )
@@ -39,12 +45,18 @@ def _hopeless(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool:
         return False
 
 
+def _unmet(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> tuple[Reason, str] | None:
+    """The gang would fit if only no level were required."""
+    bound = any(required_key(pod_set, preferences) for pod_set in gang.pod_sets)
+    if bound and cheapest(*unbound(gang, snapshot, preferences)):
+        return Reason.TOPOLOGY_UNSATISFIED, "; ".join(_levels(gang, snapshot, preferences))
+    return None
+
+
 def _reason(
     gang: Gang, snapshot: Snapshot, preferences: Preferences, found: dict[str, int], seen: Sequence[Seen]
 ) -> tuple[Reason, str]:
     total, now = sum(pod_set.count for pod_set in gang.pod_sets), sum(found.values())
-    if any(required_key(pod_set, preferences) for pod_set in gang.pod_sets) and cheapest(*unbound(gang, snapshot, preferences)):
-        return Reason.TOPOLOGY_UNSATISFIED, "; ".join(_levels(gang, snapshot, preferences))
     misfits = prepaid_misfits(seen, total - now)
     if misfits:
         return Reason.RESERVATION_MISMATCH, f"{now} of {total} pods fit now; {misfits}"

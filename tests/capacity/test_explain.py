@@ -39,6 +39,15 @@ def test_topology_names_the_largest_domain() -> None:
     )
 
 
+def test_a_level_that_can_never_be_met_is_told_whoever_holds_the_nodes_meanwhile() -> None:
+    wanted = gang(pods("w", 6, required_topology=RACK))
+    free, held = racks(4, 4), [replace(each, booked_by="bk") for each in racks(4, 4)]
+    told = "needs 6 pods in one rack; largest has room for 4 (r1)"
+    for nodes in (free, held, [*free[:4], *held[4:]]):
+        outcome = short(wanted, snapshot(*nodes))
+        assert (outcome.reason, outcome.message, outcome.hopeless) == (Reason.TOPOLOGY_UNSATISFIED, told, True)
+
+
 def test_without_the_level_where_no_wider_one_helps() -> None:
     places = snapshot(*racks(2), node("far", labels={ZONE: "b"}))
     assert short(gang(pods("w", 3, required_topology=ZONE)), places).relaxations[-1] == f"without {ZONE} as a required level"
