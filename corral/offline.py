@@ -6,18 +6,22 @@
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from capacity import model
 from capacity.describe import describe
-from capacity.model import Offering, Outcome, Plan, Preferences, Shape, Shortfall, Snapshot, Undecidable
+from capacity.model import Offering, Outcome, Plan, Shape, Shortfall, Snapshot, Undecidable
 from capacity.plan import plan
 from capacity.quantity import dollars, money
 from capacity.snapshot import book
 from corral.manifests import InputError, gangs, load, of_kind
 from kube import core, nodes, ours, podspec
+from kube.meta import ObjectMeta
 from kube.times import instant
+from provisioner.outcomes import bound
+from provisioner.parameters import ParameterError, Terms, poolless, terms
 
 POOL_LABEL = "corral.dev/pool"
 
@@ -31,19 +35,26 @@ def run(files: Sequence[Path], *, as_json: bool = False) -> int:
     wanted = gangs(items)
     if not wanted:
         raise InputError("no workload in the files: give a Job, JobSet, Workload or pod group with -f")
-    pools = of_kind(items, "CapacityPool", ours.CapacityPool)
-    if not pools:
-        raise InputError("no CapacityPool in the files: kubectl get cpool -o yaml gives those of a cluster, status included")
+    agreed = _agreed(of_kind(items, "CapacityPolicy", ours.CapacityPolicy))
+    pools = _pools(of_kind(items, "CapacityPool", ours.CapacityPool), agreed)
     here = snapshot(pools, of_kind(items, "Node", core.Node), of_kind(items, "Pod", core.Pod), now=int(time.time()))
-    preferences = _preferences(of_kind(items, "CapacityPolicy", ours.CapacityPolicy))
     outcomes = []
     for gang in wanted:
-        outcome = plan(gang, here, preferences)
+        outcome = plan(bound(replace(gang, run_duration=agreed.run_duration), agreed, here), here, agreed.preferences)
         outcomes.append((gang.name, outcome))
         if isinstance(outcome, Plan):
             here = book(here, outcome, gang.name)
     print(json.dumps([_json(name, o) for name, o in outcomes], indent=2) if as_json else "\n".join(_text(*o) for o in outcomes))
     return 0 if all(isinstance(outcome, Plan) for _, outcome in outcomes) else 1
+
+
+def _pools(pools: Sequence[ours.CapacityPool], agreed: Terms) -> Sequence[ours.CapacityPool]:
+    if not pools:
+        raise InputError("no CapacityPool in the files: kubectl get cpool -o yaml gives those of a cluster, status included")
+    names = [pool.metadata.name for pool in pools]
+    if reason := poolless(agreed, names):
+        raise InputError(reason)
+    return [pool for pool in pools if not agreed.pools or pool.metadata.name in agreed.pools]
 
 
 def snapshot(
@@ -138,24 +149,16 @@ def _use(r: ours.ReservationStatus) -> model.ReservationUse:
     return model.ReservationUse(r.id, r.shape, r.zone, r.total, r.booked, r.outside, r.quarantined, r.spare, r.free)
 
 
-def _preferences(policies: Sequence[ours.CapacityPolicy]) -> Preferences:
-    if not policies:
-        return Preferences()
+def _agreed(policies: Sequence[ours.CapacityPolicy]) -> Terms:
+    """The terms of the one policy in the files, else of a policy in which nothing is set."""
     if len(policies) > 1:
         names = ", ".join(policy.metadata.name for policy in policies)
         raise InputError(f"{len(policies)} CapacityPolicies in the files ({names}): leave only the one to plan by")
-    return preferences(policies[0])
-
-
-def preferences(policy: ours.CapacityPolicy) -> Preferences:
-    """What the policy asks of a plan."""
-    spec = policy.spec
-    return Preferences(
-        capacity_order=tuple(model.CapacityType(name) for name in spec.capacity_order),
-        required_topology=spec.topology.required,
-        preferred_topology=spec.topology.preferred,
-        price_ceiling=money(spec.price_ceiling_per_hour) if spec.price_ceiling_per_hour else None,
-    )
+    policy = policies[0] if policies else ours.CapacityPolicy(metadata=ObjectMeta(name="default"))
+    try:
+        return terms({"policy": policy.metadata.name}, lambda _: policy)
+    except ParameterError as error:
+        raise InputError(str(error)) from None
 
 
 def _text(name: str, outcome: Outcome) -> str:

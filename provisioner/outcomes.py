@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from capacity.model import ZONE, Gang, Plan, Reason, Shortfall, Undecidable
+from capacity.model import ZONE, Gang, Plan, Reason, Shortfall, Snapshot, Undecidable
 from capacity.quantity import dollars
 from kube.times import clock, length
 from provisioner.parameters import Terms, poolless
@@ -24,9 +24,9 @@ class Book:
 Next = Book | Waiting | Failed
 
 
-def bound(gang: Gang, terms: Terms, room: Room) -> Gang:
+def bound(gang: Gang, terms: Terms, snapshot: Snapshot) -> Gang:
     """The gang under crossZone Forbid: pod sets without a required level share one zone, where zones are known at all."""
-    zoned = any(ZONE in node.labels for node in room.snapshot.nodes) or any(ZONE in o.domain for o in room.snapshot.offerings)
+    zoned = any(ZONE in node.labels for node in snapshot.nodes) or any(ZONE in offering.domain for offering in snapshot.offerings)
     if not terms.one_zone or not zoned:
         return gang
     return replace(gang, pod_sets=tuple(replace(ps, required_topology=ps.required_topology or ZONE) for ps in gang.pod_sets))

@@ -70,7 +70,7 @@ class Pass:
         found = self.memo.get(key)
         if found is None:
             room = self.room.only(pools).without(names, "a gang that is first in turn")
-            found = room.plan(bound(accepted.gang, accepted.terms, room), accepted.terms.preferences, self.planner)
+            found = room.plan(bound(accepted.gang, accepted.terms, room.snapshot), accepted.terms.preferences, self.planner)
             self.memo[key] = found
         return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
 
@@ -78,7 +78,7 @@ class Pass:
         """Keeps the places that the gang waits for. One without the label of a level that all its pods need is no use to it."""
         if outcome.hopeless:
             return
-        gang = bound(candidate.accepted.gang, candidate.accepted.terms, self.room)
+        gang = bound(candidate.accepted.gang, candidate.accepted.terms, self.room.snapshot)
         needed = [pod_set.required_topology for pod_set in gang.pod_sets if pod_set.count]
         for name, labels in _places(self.room):
             if name in outcome.competes and any(key is None or key in labels for key in needed):

@@ -80,4 +80,4 @@ def test_undecidable() -> None:
 def test_cross_zone(cross: str, labels: dict[str, str], expected: list[str | None]) -> None:
     agreed = terms({}, lambda _: policy(crossZone={"policy": cross}))
     room = Room(Snapshot(0, nodes=(Node("n", "p", {}, {}, labels),)))
-    assert [ps.required_topology for ps in bound(GANG, agreed, room).pod_sets] == expected
+    assert [ps.required_topology for ps in bound(GANG, agreed, room.snapshot).pod_sets] == expected
