@@ -18,7 +18,8 @@ from kube.times import instant, length
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found. `checks` are the names of the AdmissionChecks that Corral serves."""
+    """What was found. `checks` are the names of the AdmissionChecks that Corral serves; `rejection` the words of the event that
+    told of a Rejected check."""
 
     target: str
     now: datetime
@@ -27,6 +28,7 @@ class Facts:
     request: ProvisioningRequest | None = None
     booking: Booking | None = None
     checks: frozenset[str] = frozenset()
+    rejection: str = ""
 
 
 def answer(facts: Facts) -> str:
@@ -45,7 +47,7 @@ def _lines(facts: Facts) -> Iterator[str]:
     elif workload.admitted:
         yield f"RUNNING {_age(workload.condition('Admitted'), facts.now)}: admitted with all of its capacity"
     elif not workload.spec.active:
-        yield from _rejected(workload, facts.now)
+        yield from _rejected(workload, facts)
     elif not workload.quota_reserved:
         yield from _quota(workload, facts)
     else:
@@ -53,10 +55,11 @@ def _lines(facts: Facts) -> Iterator[str]:
     yield from _held(facts.booking)
 
 
-def _rejected(workload: Workload, now: datetime) -> Iterator[str]:
+def _rejected(workload: Workload, facts: Facts) -> Iterator[str]:
     evicted = workload.condition("Evicted")
-    yield f"REJECTED {_age(evicted, now)}: {_text(evicted)}"
-    yield f"  try again: kubectl patch workloads.kueue.x-k8s.io {workload.metadata.name} -n {workload.metadata.namespace}"
+    name, namespace = workload.metadata.name, workload.metadata.namespace
+    yield f"REJECTED {_age(evicted, facts.now)}: {facts.rejection or _text(evicted)}"
+    yield f"  try again: kubectl patch workloads.kueue.x-k8s.io {name} -n {namespace}"
     yield """    --type merge -p '{"spec":{"active":true}}'"""
 
 

@@ -18,6 +18,7 @@ from runtime.errors import ApiError, NotFound, TransportError
 from runtime.settings import ClientSettings, SettingsError
 
 CONTROLLER = "corral.dev/capacity"
+EVENTS = Resource("", "v1", "events", "Event")
 WORKLOAD_UID = "corral.dev/workload-uid"
 TIME_LIMIT = 20.0
 R = TypeVar("R", bound=Record)
@@ -72,6 +73,7 @@ async def _facts(client: Client, target: str, kind: str, name: str, namespace: s
         queue=await _queue(client, workload),
         request=request,
         booking=await _booking(client, request),
+        rejection=await _rejection(client, workload),
         checks=ours,
     )
 
@@ -107,6 +109,15 @@ async def _booking(client: Client, request: ProvisioningRequest | None) -> Booki
     found = await _list(client, resources.BOOKINGS, Booking)
     mine = [booking for booking in found if booking.spec.request.uid == request.metadata.uid]
     return max(mine, key=lambda booking: booking.spec.attempt, default=None)
+
+
+async def _rejection(client: Client, workload: Workload) -> str:
+    """The last event that tells of a check that was Rejected: Kueue clears the check itself when it deactivates the workload."""
+    selector = f"involvedObject.uid={workload.metadata.uid},reason=AdmissionCheckUpdated"
+    events = await client.list(EVENTS, workload.metadata.namespace, field_selector=selector)
+    told = [event for event in events if "to Rejected" in event.get("message", "")]
+    last = max(told, key=lambda event: event["metadata"]["creationTimestamp"], default=None)
+    return str(last["message"]) if last else ""
 
 
 async def _queue(client: Client, workload: Workload) -> ClusterQueue | None:

@@ -152,12 +152,13 @@ def _build(program: Program, tell: Callable[[int, float], None]) -> None:
     log = draft.with_suffix(".log")
     command = ["go", "build", "-v", "-ldflags", _ldflags(program), "-o", str(draft), program.package]
     since = time.monotonic()
+    tell(0, since)
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=HERE / program.workspace, env=_env(), stdout=output, stderr=output)
         try:
             while process.poll() is None:
-                tell(log.read_text().count("\n"), since)
                 time.sleep(1)
+                tell(log.read_text().count("\n"), since)
             if process.returncode:
                 raise BuildError(f"go build {program.package} failed:\n{log.read_text()[-3000:]}")
             draft.rename(program.path)
