@@ -16,7 +16,7 @@ from kube.ours import ScaleIn
 from kube.resources import NODES, PODS
 from kube.times import instant, seconds
 from provisioner import marks
-from provisioner.clouds.base import CloudError
+from provisioner.clouds.base import CloudError, InstanceState
 from provisioner.observing import is_stranger, scale_in_terms
 from provisioner.pace import Pace
 from provisioner.state import MANAGER, POOL_LABEL, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
@@ -26,6 +26,7 @@ from runtime.errors import ApiError, Conflict, NotFound, TransportError
 from runtime.logging import get_logger
 
 PERIOD = 5.0
+RUNNING = frozenset({InstanceState.PENDING, InstanceState.RUNNING})
 _NODE, _POD = Resource(*NODES), Resource(*PODS)
 _log = get_logger("scalein")
 
@@ -72,18 +73,24 @@ class ScaleInLoop:
             await asyncio.sleep(PERIOD)
 
     async def turn(self) -> None:
-        """One look at all nodes. What fails is tried again the next time."""
-        for node in filter(_candidate, self._state.nodes.values()):
+        """One look at all nodes. What fails is tried again the next time; a cloud that fails is left alone until then."""
+        failing: set[str] = set()
+        for node in list(filter(_candidate, self._state.nodes.values())):
+            pool = _pool(node)
+            if pool in failing:
+                continue
             try:
                 await self._one(node)
             except (ApiError, TransportError, CloudError) as error:
                 _log.warning("scale-in failed; it is tried again", node=node.metadata.name, error=str(error))
+                if isinstance(error, CloudError):
+                    failing.add(pool)
 
     async def _one(self, node: core.Node) -> None:
         move = next_move(
             self._idle(node, self._state.pods_on(node.metadata.name)), self._now(), self._state.settings.settle_seconds
         )
-        if move is Move.END and self._pace.take(self._now()):
+        if move is Move.END:
             await self._end(node)
         elif move in (Move.CLOSE, Move.OPEN):
             await self._patch(node, self._now() if move is Move.CLOSE else None)
@@ -105,11 +112,13 @@ class ScaleInLoop:
         pods = [decode(each, core.Pod) for each in listed]
         if next_move(self._idle(found, pods), self._now(), self._state.settings.settle_seconds) is not Move.END:
             return
-        cloud = self._state.clouds.get(node.metadata.labels.get(POOL_LABEL, ""))
+        cloud = self._state.clouds.get(_pool(node))
         if cloud is None:
             return
         ours = await cloud.instances({TAG_INSTALLATION: self._state.installation})
-        ids = [each.id for each in ours if each.provider_id == node.spec.provider_id]
+        ids = [each.id for each in ours if each.provider_id == node.spec.provider_id and each.state in RUNNING]
+        if not ids or not self._pace.take(self._now()):
+            return
         _log.info("ending an idle machine", node=node.metadata.name, ids=ids)
         await cloud.terminate(ids)
 
@@ -118,6 +127,10 @@ class ScaleInLoop:
             await self._client.patch(_NODE, node.metadata.name, marks.scale_in_patch(node, closing), manager=MANAGER)
         except (NotFound, Conflict) as error:
             _log.info("node not patched", node=node.metadata.name, error=str(error))
+
+
+def _pool(node: core.Node) -> str:
+    return node.metadata.labels.get(POOL_LABEL, "")
 
 
 def planned_nodes(state: State) -> set[str]:

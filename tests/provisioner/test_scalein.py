@@ -1,10 +1,12 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from capacity.model import Labels
 from kube.ours import ScaleIn
-from provisioner.clouds.base import Order
+from provisioner.clouds.base import CloudError, ErrorKind, Instance, InstanceState, Order
 from provisioner.observing import Observer
 from provisioner.pace import Pace
 from provisioner.scalein import Idle, Move, ScaleInLoop, next_move
@@ -43,7 +45,7 @@ def test_next_move(node: Idle, move: Move) -> None:
 class Setting:
     """One machine, idle for an hour; its source lets it go after ten minutes."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = 20) -> None:
         self.api, self.clock = fake_api.Api(), fake_api.Clock()
         self.cloud = fake_api.FakeCloud(self.api)
         self.state = fake_api.state(self.api, self.cloud)
@@ -53,7 +55,7 @@ class Setting:
         idle = {"corral.dev/idle-since": "2026-09-01T09:00:00Z"}
         tags = {"corral.dev/installation": "here", "corral.dev/booking": "old"}
         self.cloud.add("i0", Order("t", "h100", "z1", "on-demand", 1, labels=labels, annotations=idle, tags=tags))
-        self.loop = ScaleInLoop(self.state, self.api, self.clock, Pace())  # type: ignore[arg-type]
+        self.loop = ScaleInLoop(self.state, self.api, self.clock, Pace(limit))  # type: ignore[arg-type]
 
     async def turns(self, number: int = 4) -> None:
         for _ in range(number):
@@ -113,6 +115,47 @@ async def test_a_quarantined_node_stays() -> None:
     here.api.put("nodes", bad)
 
     await here.turns()
+
+    assert not here.cloud.terminated
+
+
+class DeadCloud(fake_api.FakeCloud):
+    """Never answers; counts how often it was asked."""
+
+    asked = 0
+
+    async def instances(self, tags: Labels) -> tuple[Instance, ...]:
+        self.asked += 1
+        raise CloudError(ErrorKind.UNKNOWN, "connection refused")
+
+
+async def test_a_cloud_that_fails_holds_up_no_other_pool() -> None:
+    here = Setting(limit=1)
+    dead = DeadCloud(here.api)
+    here.state.clouds["a-dead-one"] = dead
+    pool = {**fake_api.pool({"policy": "WhenIdle", "after": "10m"}), "metadata": {"name": "a-dead-one", "uid": "u"}}
+    here.api.put("capacitypools", pool)
+    for name in ("a", "b", "c"):
+        node = fake_api.node(name, labels={"corral.dev/pool": "a-dead-one", "corral.dev/source": "od"})
+        node["metadata"]["annotations"] = dict(here.node().metadata.annotations)
+        here.api.put("nodes", node)
+    last = here.api.objects["nodes", "", "n-i0"]
+    here.api.remove("nodes", "n-i0")
+    here.api.put("nodes", last)
+
+    await here.turns(2)
+
+    assert here.cloud.terminated == ["i0"]
+    assert dead.asked == 1
+
+
+async def test_a_machine_that_is_ending_is_ended_once() -> None:
+    here = Setting()
+    await here.turns(1)
+    here.api.lag.add("nodes")
+    here.cloud.machines["i0"] = replace(here.cloud.machines["i0"], state=InstanceState.STOPPING)
+
+    await here.turns(3)
 
     assert not here.cloud.terminated
 
