@@ -13,6 +13,7 @@ from runtime.client import Client, Resource
 from runtime.conditions import set_condition
 from runtime.controller import DONE, Result
 from runtime.errors import NotFound
+from runtime.events import Recorder
 from runtime.store import Key
 
 ACTIVE = "Active"
@@ -49,8 +50,8 @@ def said(check: AdmissionCheck, wanted: Verdict) -> bool:
 class Checks:
     """The reconciler."""
 
-    def __init__(self, client: Client, stores: Stores, now: Callable[[], datetime]) -> None:
-        self._client, self._stores, self._now = client, stores, now
+    def __init__(self, client: Client, stores: Stores, recorder: Recorder, now: Callable[[], datetime]) -> None:
+        self._client, self._stores, self._recorder, self._now = client, stores, recorder, now
 
     async def reconcile(self, key: Key) -> Result:
         """Writes the condition Active if it is not as it should be."""
@@ -73,3 +74,7 @@ class Checks:
             await self._client.apply(_CHECKS, body, manager=MANAGER, subresource="status")
         except NotFound:
             return
+        if not any((each["status"], each["message"]) == (str(wanted.active), wanted.message) for each in before):
+            kind = {"apiVersion": ADMISSION_CHECKS.api_version, "kind": ADMISSION_CHECKS.kind}
+            regarding = {**kind, "metadata": {"name": meta.name, "uid": meta.uid, "resourceVersion": meta.resource_version}}
+            await self._recorder.event(regarding, "Normal" if wanted.active else "Warning", wanted.reason, wanted.message)

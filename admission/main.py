@@ -39,10 +39,10 @@ def build(settings: AdmissionSettings, client: Client) -> Manager:
     """The manager with everything registered."""
     manager = Manager(settings, client, NAME)
     stores = _stores(manager)
-    now = _now
-    reconciler = Workloads(client, stores, Recorder(client, CONTROLLER, now), now, settings.tracing.annotation)
+    recorder, now = Recorder(client, CONTROLLER, _now), _now
+    reconciler = Workloads(client, stores, recorder, now, settings.tracing.annotation)
     manager.controller(_workloads(reconciler, stores, settings.workers))
-    manager.controller(_checks(Checks(client, stores, now), stores))
+    manager.controller(_checks(Checks(client, stores, recorder, now), stores))
     journeys.publish_waiting(stores)
     return manager
 

@@ -121,7 +121,7 @@ def test_an_unreachable_cloud_is_named_on_the_pool(corner: Scenario) -> None:
     name = f"{corner.name}-away"
     corner.apply(pool(corner, name, provider={"simulated": {"endpoint": "http://127.0.0.1:1"}}))
     until(lambda: condition(corner.get("cpool", name), "Ready").get("reason") == "ProviderUnreachable")
-    told(corner, "cpool", name, "ProviderUnreachable")
+    told(corner, "cpool", name, "spec.provider: ", "http://127.0.0.1:1", "correct it or wait for the cloud")
     served(corner)
     corner.kubectl("delete", "cpool", name)
 
@@ -314,6 +314,7 @@ def test_wrong_parameters_are_named_on_the_check(corner: Scenario, parameters: J
     assert (found["status"], found["reason"]) == ("False", "BadParametersRef")
     assert words in found["message"]
     told(corner, "admissioncheck", name, words)
+    until(lambda: [each["reason"] for each in events(corner, "AdmissionCheck", name)] == ["BadParametersRef"])
     served(corner)
     corner.kubectl("delete", "admissioncheck", name)
 

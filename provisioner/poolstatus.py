@@ -54,7 +54,8 @@ def look(view: View, pool: ours.CapacityPool, market: Market | None, sold: Offer
 def _trouble(pool: ours.CapacityPool, market: Market | None, error: str, now: datetime) -> tuple[str, str] | None:
     if market is None or market.known.error or error:
         heard = f"; what it said at {clock(market.known.at, now)} still counts" if market else ""
-        return "ProviderUnreachable", f"{error or (market.known.error if market else 'not reached yet')}{heard}"
+        words = error or (market.known.error if market else "not reached yet")
+        return "ProviderUnreachable", f"spec.provider: {words}{heard}: correct it or wait for the cloud"
     known = sorted(shape.shape.name for shape in market.known.inventory.shapes)
     unknown = sorted(set(pool.spec.shapes) - set(known))
     if unknown and pool.spec.provider.adopted is None:

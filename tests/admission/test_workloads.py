@@ -90,7 +90,7 @@ class FakeRecorder:
         self.told: list[tuple[str, str]] = []
 
     async def event(self, regarding: Json, type: str, reason: str, message: str) -> None:  # noqa: A002
-        assert regarding["metadata"]["name"] == KEY[1]
+        assert regarding["metadata"]["name"] in (KEY[1], "capacity")
         self.told.append((reason, message))
 
 
@@ -426,12 +426,14 @@ GOOD = {
 )
 async def test_a_check_is_active_or_says_why_not(world: World, given: Any, written: tuple[str, str, str] | None) -> None:
     world.put(world.stores.checks, given)
-    await Checks(world.client, world.stores, lambda: world.now).reconcile(("", "capacity"))  # type: ignore[arg-type]
+    await checks(world).reconcile(("", "capacity"))
     if written is None:
         assert not world.client.applied
         return
     [found] = world.client.applied[-1]["status"]["conditions"]
     assert (found["status"], found["reason"], found["message"], found["observedGeneration"]) == (*written, 3)
+    news = GOOD not in [each.to_json() | {"observedGeneration": 3} for each in given.status.conditions]
+    assert world.recorder.told == ([(written[1], written[2])] if news else [])
 
 
 async def test_a_check_deleted_meanwhile_is_no_error(world: World) -> None:
@@ -439,4 +441,9 @@ async def test_a_check_deleted_meanwhile_is_no_error(world: World) -> None:
         raise NotFound
 
     world.client.fail = gone
-    assert await Checks(world.client, world.stores, lambda: world.now).reconcile(("", "capacity")) == DONE  # type: ignore[arg-type]
+    assert await checks(world).reconcile(("", "capacity")) == DONE
+    assert not world.recorder.told
+
+
+def checks(world: World) -> Checks:
+    return Checks(world.client, world.stores, world.recorder, lambda: world.now)  # type: ignore[arg-type]
