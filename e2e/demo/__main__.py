@@ -62,18 +62,18 @@ def _play(stack: Stack) -> list[Sample]:
     history = [watch.look(stack)]
     scene.submit(stack)
     end = time.monotonic() + TIME_LIMIT
-    with Live(watch.table(history[0]), console=console, refresh_per_second=4) as live:
-        while time.monotonic() < end and not promises.settled(history[-1]):
+    with Live(watch.table(history), console=console, refresh_per_second=4) as live:
+        while time.monotonic() < end and not promises.settled(history):
             time.sleep(0.7)
             history.append(watch.look(stack))
-            live.update(watch.table(history[-1]))
+            live.update(watch.table(history))
     return history
 
 
 def _tell(history: Sequence[Sample]) -> int:
     console.rule("What happened")
     for gang in scene.GANGS:
-        console.print(f"[bold]{gang}[/bold]: {watch.said(history[-1], gang)}", highlight=False)
+        console.print(f"[bold]{gang}[/bold]: {watch.said(watch.last(history, gang), gang)}", highlight=False)
     console.print(_bill(history))
     kept = promises.check(history)
     for held, text in kept:

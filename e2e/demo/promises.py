@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from e2e.demo.watch import Sample, said
+from e2e.demo.scene import GANGS
+from e2e.demo.watch import Sample, last, said
 from kube.core import Node
 
 RACK = "topology.corral.dev/rack"
@@ -20,12 +21,11 @@ def check(history: History) -> list[Promise]:
     return [promise for part in (_whole, _placed, _cheap, _refused, _undisturbed, _returned) for promise in part(history)]
 
 
-def settled(sample: Sample) -> bool:
+def settled(history: History) -> bool:
     """Whether nothing more will happen: two gangs ran, one is refused, one waits for quota, and all is given back."""
-    states = {gang: said(sample, gang).split(" ")[0] for gang in sample.workloads}
-    ran = states.get("llm") == states.get("ranker") == "FINISHED"
-    told = states.get("mesh") == "REJECTED" and states.get("giant") == "WAITING"
-    return ran and told and not _marked(sample) and not sample.alive()
+    states = {gang: said(last(history, gang), gang).split(" ")[0] for gang in GANGS}
+    done = {"llm": "FINISHED", "ranker": "FINISHED", "mesh": "REJECTED", "giant": "WAITING"}
+    return states == done and not _marked(history[-1]) and not history[-1].alive()
 
 
 def _whole(history: History) -> Iterator[Promise]:
@@ -84,10 +84,10 @@ def _undisturbed(history: History) -> Iterator[Promise]:
 
 
 def _returned(history: History) -> Iterator[Promise]:
-    last = history[-1]
-    yield not last.alive(), f"every machine was given back ({len(last.alive())} left)"
-    yield not _marked(last), "no node carries a taint or label of a booking any more"
-    left = [b.metadata.name for b in last.bookings if b.status.phase not in ("Released", "Failed")]
+    end = history[-1]
+    yield not end.alive(), f"every machine was given back ({len(end.alive())} left)"
+    yield not _marked(end), "no node carries a taint or label of a booking any more"
+    left = [b.metadata.name for b in end.bookings if b.status.phase not in ("Released", "Failed")]
     yield not left, f"no booking is left open ({', '.join(left) or 'none'})"
 
 

@@ -1,7 +1,7 @@
 """What the demo sees: one sample a second of the cluster and the cloud, and the live table made of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from kube.kueue import ClusterQueue, Workload
 from kube.meta import decode
 from kube.ours import Booking
 
-KINDS = "workloads.kueue.x-k8s.io,provreq,bookings.corral.dev,clusterqueues.kueue.x-k8s.io,pods,nodes"
+KINDS = "workloads.kueue.x-k8s.io,provreq,bookings.corral.dev,clusterqueues.kueue.x-k8s.io,pods,nodes,events"
 WORKLOAD_UID = "corral.dev/workload-uid"
 OVER = ("Released", "Failed")
 
@@ -34,6 +34,7 @@ class Sample:
     pods: tuple[Pod, ...]
     nodes: Mapping[str, Node]
     machines: tuple[Mapping[str, Any], ...]
+    rejections: Mapping[str, str]  # Workload UID -> the words of the event
 
     def request(self, gang: str) -> ProvisioningRequest | None:
         """The gang's newest request."""
@@ -78,31 +79,40 @@ def look(stack: Stack) -> Sample:
         pods=pods,
         nodes={node.metadata.name: node for node in nodes},
         machines=tuple(stack.cloud.machines().values()),
+        rejections={e["involvedObject"]["uid"]: e["message"] for e in by_kind.get("Event", []) if _rejects(e)},
     )
 
 
 def said(sample: Sample, gang: str) -> str:
     """What `corral why` says of the gang."""
+    workload = sample.workloads.get(gang)
     return answer(
         Facts(
             target=gang,
             now=sample.at,
-            workload=sample.workloads.get(gang),
+            workload=workload,
             queue=sample.queue,
             request=sample.request(gang),
             booking=sample.booking(gang),
             checks=frozenset({"capacity"}),
+            rejection=sample.rejections.get(workload.metadata.uid, "") if workload else "",
         )
     )
 
 
-def table(sample: Sample) -> Table:
+def last(history: Sequence[Sample], gang: str) -> Sample:
+    """The last sample in which the gang's Workload was there: Kueue drops that of a pod group once its pods are gone."""
+    return next((sample for sample in reversed(history) if gang in sample.workloads), history[-1])
+
+
+def table(history: Sequence[Sample]) -> Table:
     """Workload, state, reason, nodes and cost an hour."""
+    sample = history[-1]
     shown = Table(title=f"Corral demo  {sample.at:%H:%M:%S}Z", expand=True)
     for column, ratio in (("workload", 1), ("state", 1), ("why", 6), ("nodes", 2), ("$/h", 1)):
         shown.add_column(column, ratio=ratio, overflow="fold")
     for gang in GANGS:
-        first = said(sample, gang).splitlines()[0]
+        first = said(last(history, gang), gang).splitlines()[0]
         state, _, why = first.partition(" ")
         booking = sample.booking(gang)
         held = booking if booking and booking.status.phase not in OVER else None
@@ -124,3 +134,7 @@ def _nodes(sample: Sample, gang: str, booking: Booking | None) -> str:
 def _gang(workload: Workload) -> str:
     owners = [owner.name for owner in workload.metadata.owner_references if owner.kind == "Job"]
     return owners[0] if owners else workload.metadata.name
+
+
+def _rejects(event: Mapping[str, Any]) -> bool:
+    return event.get("reason") == "AdmissionCheckUpdated" and "to Rejected" in event.get("message", "")
