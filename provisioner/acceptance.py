@@ -189,6 +189,7 @@ def _standing(
     other = desk.taken(request, workload.metadata.uid, check)
     objections: Iterable[NoQuota | None] = (
         authority.reserved(workload, check, desk.look),
+        authority.on_terms(check, offer.terms.policy, desk.look),
         authority.within(workload, offer.gang.pod_sets, desk.look),
         NoQuota(f"request {other} serves Workload {workload.metadata.name} already") if other else None,
     )

@@ -1,15 +1,15 @@
 """Who may ask: nobody spends without quota.
 
 A request speaks for a Workload when its PodTemplates are that Workload's own (by UID), the Workload holds quota and waits
-for a check of ours, and the request asks for no more than what that quota was reserved for. All others are bare requests, which a
-policy admits by namespace.
+for a check of ours, the request is on the terms of the policy that this check chooses, and it asks for no more than what that
+quota was reserved for. All others are bare requests, which a policy admits by namespace.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capacity.model import PodSet
-from kube import core, kueue
+from kube import core, kueue, ours
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import OwnerReference
 from kube.podspec import pod_set, template
@@ -30,11 +30,12 @@ class NoQuota:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ways to look things up: Workloads by (namespace, name), AdmissionChecks by name, RuntimeClasses by name."""
+    """Ways to look things up: Workloads by (namespace, name); AdmissionChecks, RuntimeClasses and Kueue's configs by name."""
 
     workload: Callable[[tuple[str, str]], kueue.Workload | None]
     check: Callable[[str], kueue.AdmissionCheck | None]
     runtime_classes: Mapping[str, core.RuntimeClass]
+    config: Callable[[str], kueue.ProvisioningRequestConfig | None] = lambda _: None
 
 
 def bare(request: ProvisioningRequest) -> bool:
@@ -81,6 +82,35 @@ def reserved(workload: kueue.Workload, check: str, look: Look) -> NoQuota | None
     known = look.check(check)
     if not entry or known is None or known.spec.controller_name != CONTROLLER:
         return NoQuota(f'Workload {name} has no check "{check[:80]}" of {CONTROLLER}: put the check on its ClusterQueue')
+    return None
+
+
+def on_terms(check: str, policy: str, look: Look) -> NoQuota | None:
+    """Whether `policy` is the one that the check's parameters lead to: whoever writes a request can't choose better terms."""
+    found = look.check(check)
+    chosen = _chosen(found.spec.parameters, look) if found else None
+    if chosen == policy:
+        return None
+    if chosen is None:
+        return NoQuota(
+            f'AdmissionCheck "{check[:80]}" chooses no CapacityPolicy: set its spec.parameters to one, '
+            f"or to a ProvisioningRequestConfig with parameter policy"
+        )
+    return NoQuota(
+        f'the request names CapacityPolicy "{policy}", AdmissionCheck "{check[:80]}" chooses "{chosen}": '
+        f"name that one in parameter policy, or change the check's parameters"
+    )
+
+
+def _chosen(reference: kueue.ParametersReference | None, look: Look) -> str | None:
+    """The policy's name. None where the parameters lead nowhere."""
+    if reference is None:
+        return None
+    if (reference.api_group, reference.kind) == (ours.GROUP, "CapacityPolicy"):
+        return reference.name
+    if (reference.api_group, reference.kind) == (kueue.GROUP, "ProvisioningRequestConfig"):
+        config = look.config(reference.name)
+        return config.spec.parameters.get("policy") if config else None
     return None
 
 

@@ -101,6 +101,7 @@ def _state(manager: Manager, settings: ProvisionerSettings, installation: str) -
         checks=manager.reflector(Resource(*resources.ADMISSION_CHECKS), kueue.AdmissionCheck),
         flavors=manager.reflector(Resource(*resources.RESOURCE_FLAVORS), kueue.ResourceFlavor),
         cluster_queues=manager.reflector(Resource(*resources.CLUSTER_QUEUES), kueue.ClusterQueue),
+        configs=manager.reflector(Resource(*resources.PROVISIONING_REQUEST_CONFIGS), kueue.ProvisioningRequestConfig),
         pools=manager.reflector(Resource(*resources.CAPACITY_POOLS), ours.CapacityPool),
         policies=manager.reflector(Resource(*resources.CAPACITY_POLICIES), ours.CapacityPolicy),
         bookings=manager.reflector(Resource(*resources.BOOKINGS), ours.Booking),
@@ -128,6 +129,7 @@ def _wake_on_changes(state: State, wake: Callable[[], None]) -> None:
     for store in quiet:
         store.on_change(lambda _old, _new: wake())
     state.checks.on_change(lambda _old, _new: wake())
+    state.configs.on_change(lambda _old, _new: wake())
 
 
 def _node_facts(node: core.Node | None) -> object:

@@ -117,11 +117,15 @@ class Planner:
     def _desk(self) -> Desk:
         state = self._state
         classes = {each.metadata.name: each for each in state.runtime_classes.values()}
-        look = Look(state.workloads.get, lambda name: state.checks.get(("", name)), classes)
         return Desk(
             state.templates.get,
             lambda name: state.policies.get(("", name)),
-            look,
+            Look(
+                state.workloads.get,
+                lambda name: state.checks.get(("", name)),
+                classes,
+                lambda name: state.configs.get(("", name)),
+            ),
             [pool.metadata.name for pool in state.pools.values()],
             self._taken,
             state.settings.template_grace_seconds,

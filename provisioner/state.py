@@ -66,6 +66,7 @@ class State:
     backoffs: Backoffs
     runtime_classes: Store[core.RuntimeClass] = field(default_factory=Store)
     cluster_queues: Store[kueue.ClusterQueue] = field(default_factory=Store)
+    configs: Store[kueue.ProvisioningRequestConfig] = field(default_factory=Store)
     ledger: Ledger = field(default_factory=Ledger)
     clouds: dict[str, Cloud] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)

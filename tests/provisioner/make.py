@@ -185,8 +185,21 @@ def workload(name: str = "job", **more: Any) -> kueue.Workload:
     return decode(value, kueue.Workload)
 
 
-def check(name: str = "capacity", controller: str = "corral.dev/capacity") -> kueue.AdmissionCheck:
-    return decode({"metadata": {"name": name}, "spec": {"controllerName": controller}}, kueue.AdmissionCheck)
+def check(
+    name: str = "capacity", controller: str = "corral.dev/capacity", kind: str = "CapacityPolicy", parameters: str = "default"
+) -> kueue.AdmissionCheck:
+    """Its parameters name the object `parameters` of `kind`; none for an empty kind."""
+    group = "corral.dev" if kind == "CapacityPolicy" else "kueue.x-k8s.io"
+    reference = {"apiGroup": group, "kind": kind, "name": parameters} if kind else None
+    return decode(
+        {"metadata": {"name": name}, "spec": {"controllerName": controller, "parameters": reference}}, kueue.AdmissionCheck
+    )
+
+
+def config(**parameters: str) -> kueue.ProvisioningRequestConfig:
+    """A ProvisioningRequestConfig `conf`, as Kueue's own provisioning check has it."""
+    spec = {"provisioningClassName": "gang.corral.dev", "parameters": parameters}
+    return decode({"metadata": {"name": "conf"}, "spec": spec}, kueue.ProvisioningRequestConfig)
 
 
 def policy(name: str = "default", **spec: Any) -> ours.CapacityPolicy:

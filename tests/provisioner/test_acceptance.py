@@ -115,6 +115,22 @@ NOTHING = template(requests={})
         pytest.param(
             request(created="2026-09-01T09:59:50Z"), {"workloads": []}, Refused, "NoQuota", "there is no", id="workload-missing"
         ),
+        pytest.param(
+            request(parameters={"policy": "rich"}),
+            {"policies": [policy(), policy("rich")]},
+            NotYet,
+            "NoQuota",
+            'names CapacityPolicy "rich", AdmissionCheck "capacity" chooses "default"',
+            id="another-policy-than-its-check",
+        ),
+        pytest.param(
+            request(created="2026-09-01T09:59:50Z", parameters={"policy": "rich"}),
+            {"policies": [policy(), policy("rich")]},
+            Refused,
+            "NoQuota",
+            "name that one in parameter policy",
+            id="another-policy-for-good",
+        ),
         pytest.param(request(bare=True), {}, Refused, "NoQuota", "no Workload stands behind this", id="bare"),
         pytest.param(request(count=5), {}, NotYet, "NoQuota", "asks for 5 pods, quota is reserved for 4", id="greedy"),
         pytest.param(

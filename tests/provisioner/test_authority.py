@@ -8,8 +8,8 @@ import pytest
 from capacity.model import PodSet
 from kube import core, kueue
 from kube.meta import decode
-from provisioner.authority import Look, NoQuota, admit_bare, bare, reserved, within, workload_of
-from tests.provisioner.make import check, request, template, workload
+from provisioner.authority import Look, NoQuota, admit_bare, bare, on_terms, reserved, within, workload_of
+from tests.provisioner.make import check, config, request, template, workload
 
 
 def look(there: kueue.Workload | None = None, known: kueue.AdmissionCheck | None = None) -> Look:
@@ -64,6 +64,34 @@ def test_quota_must_be_reserved_for_our_check(there: kueue.Workload, name: str, 
 
 def test_a_check_of_another_controller_is_not_ours() -> None:
     assert reserved(workload(), "capacity", look(known=check(controller="kueue.x-k8s.io/provisioning-request"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("known", "configs", "text"),
+    [
+        pytest.param(check(), {}, "", id="a-policy"),
+        pytest.param(check(parameters="cheap"), {}, 'chooses "cheap": name that one', id="another-policy"),
+        pytest.param(
+            check(kind="ProvisioningRequestConfig", parameters="conf"), {"conf": config(policy="default")}, "", id="by-config"
+        ),
+        pytest.param(
+            check(kind="ProvisioningRequestConfig", parameters="conf"),
+            {"conf": config(policy="cheap")},
+            '"cheap"',
+            id="config-other",
+        ),
+        pytest.param(
+            check(kind="ProvisioningRequestConfig", parameters="conf"), {"conf": config()}, "chooses no", id="config-empty"
+        ),
+        pytest.param(check(kind="ProvisioningRequestConfig", parameters="conf"), {}, "chooses no", id="config-gone"),
+        pytest.param(check(kind="ConfigMap"), {}, "chooses no CapacityPolicy", id="unknown-kind"),
+        pytest.param(check(kind=""), {}, "chooses no CapacityPolicy", id="no-parameters"),
+    ],
+)
+def test_the_check_chooses_the_policy(known: kueue.AdmissionCheck, configs: dict[str, Any], text: str) -> None:
+    found = on_terms("capacity", "default", Look(lambda _: None, lambda _: known, {}, configs.get))
+    assert (found.message if found else "").find(text) >= 0
+    assert (found is None) is (text == "")
 
 
 def pods(name: str = "main", count: int = 4, **requests: int) -> PodSet:
