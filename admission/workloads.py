@@ -8,6 +8,7 @@ from typing import Any
 
 from admission import journeys, requests
 from admission.decide import LOOK_AGAIN, Change, Decision, Request, State, bounded, decide
+from admission.gang import WorkloadMistakeError
 from admission.requests import Attempt
 from admission.view import Prospect, Stores, own_entries, prospect, requests_of, retry_of, terms_of, view
 from admission.writer import make_request, remove_request, write_entries
@@ -126,6 +127,9 @@ class Workloads:
                 await make_request(self._client, attempt)
         except (Conflict, AlreadyExists, NotFound):
             raise
+        except WorkloadMistakeError as error:  # no job's template comes so far, only that of a Workload made by hand
+            await self._write(turn, {attempt.check: Change(State.REJECTED, bounded(str(error)))})
+            return
         except (Forbidden, Invalid) as error:  # it says why, and trying at once again would not help
             await self._complain(turn, attempt, error)
             turn.refused = True

@@ -6,14 +6,17 @@ from datetime import datetime
 from typing import Any
 
 from admission.decide import Change, Request, State
-from admission.requests import Attempt, pod_template, provisioning_request, same
+from admission.gang import WorkloadMistakeError
+from admission.requests import POD_SET, Attempt, pod_template, provisioning_request, same
 from kube.kueue import AdmissionCheckState, Workload
 from kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS, WORKLOADS
 from runtime.client import Client, Resource
 from runtime.conditions import timestamp
-from runtime.errors import AlreadyExists, Conflict, NotFound
+from runtime.errors import AlreadyExists, Conflict, Invalid, NotFound
 
 MANAGER = "corral-admission"
+# Of the object's own fields, as the API server words it; a refusal by a policy or webhook says "is forbidden" or "denied" instead.
+_VALIDATION = " is invalid: "
 
 _WORKLOADS = Resource(*WORKLOADS)
 _TEMPLATES = Resource(*POD_TEMPLATES)
@@ -67,7 +70,8 @@ def _given(values: Json) -> Json:
 async def make_request(client: Client, attempt: Attempt) -> None:
     """Templates first, then the request. What is there already from an interrupted turn is taken over, if it is the same.
 
-    Raises Conflict when something else of that name had to be removed first: try again.
+    Raises AlreadyExists when something else of that name had to be removed first: try again. Raises WorkloadMistakeError for a pod
+    template that no API server takes.
     """
     uids = [await _make_template(client, pod_template(attempt, index)) for index in range(len(attempt.members))]
     wanted = provisioning_request(attempt, uids[0])
@@ -85,6 +89,12 @@ async def _make_template(client: Client, body: Json) -> str:
     """The uid of the PodTemplate, whose content is ours whoever made it: names can be foreseen."""
     try:
         made = await client.create(_TEMPLATES, body)
+    except Invalid as error:
+        if _VALIDATION not in error.message:
+            raise
+        raise WorkloadMistakeError(
+            f'pod set "{body["metadata"]["labels"][POD_SET]}": the API server refuses its pod template: {error.message}'
+        ) from error
     except AlreadyExists:
         found = await client.get(_TEMPLATES, body["metadata"]["name"], body["metadata"]["namespace"])
         version = {"resourceVersion": found["metadata"]["resourceVersion"]}

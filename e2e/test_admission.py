@@ -443,16 +443,15 @@ def test_names_of_240_characters(cluster: Cluster) -> None:
     holds(lambda: [each["metadata"]["uid"] for each in cluster.requests()] == [request["metadata"]["uid"]], 2)
 
 
-def test_what_the_api_server_refuses_is_told_and_tried_again(cluster: Cluster) -> None:
+def test_a_template_that_the_api_server_refuses_is_the_users_mistake(cluster: Cluster) -> None:
     """The templates of a hand-made Workload are checked by nobody before us."""
     cluster.queue()
     containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "8"}}}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
     spec = {"queueName": "queue", "podSets": [{"name": "main", "count": 2, "template": template}]}
     cluster.apply(_object(KUEUE, "Workload", "by-hand", cluster.namespace, spec=spec))
-    eventually(lambda: "Limit must be set" in cluster.entry().get("message", ""))
-    assert cluster.entry()["state"] == "Pending"
-    assert "Limit must be set" in cluster.events()["FailedCreate"]
+    eventually(lambda: cluster.workload() and cluster.workload()["spec"].get("active") is False)
+    assert "Limit must be set" in cluster.events()["AdmissionCheckUpdated"]
 
 
 def test_the_policy_is_not_the_users_to_choose(cluster: Cluster) -> None:

@@ -16,7 +16,7 @@ from admission.workloads import STALE, Workloads
 from admission.writer import make_request
 from kube.kueue import Workload
 from runtime.controller import DONE, Result
-from runtime.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from runtime.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from runtime.store import Store, key_of
 from tests.admission.objects import assignment, check, condition, entry, flavor, pod_set, policy, queue, stored, workload
 
@@ -342,6 +342,26 @@ async def test_refused_creation_is_told_once_and_retried(world: World) -> None:
     assert await world.turn(workload(checks=[entry() | {"message": written["message"]}])) == Result(30.0)
     assert not world.client.applied
     assert len(world.recorder.told) == told
+
+
+@pytest.mark.parametrize(
+    ("refusal", "state"),
+    [
+        pytest.param('PodTemplate "x" is invalid: template.spec.containers: Required value', "Rejected", id="a mistake"),
+        pytest.param('podtemplates "x" is forbidden: policy denied request', "Pending", id="a policy of the cluster's"),
+    ],
+)
+async def test_a_template_that_no_api_server_takes_is_the_users_mistake(world: World, refusal: str, state: str) -> None:
+    def refuse(verb: str, plural: str) -> None:
+        if (verb, plural) == ("create", "podtemplates"):
+            raise Invalid(refusal)
+
+    world.client.fail = refuse
+    await world.turn(workload())
+    [written] = world.client.entries
+    assert written["state"] == state
+    assert refusal in written["message"]
+    assert ('pod set "main": ' in written["message"]) is (state == "Rejected")
 
 
 @pytest.mark.parametrize(
