@@ -15,7 +15,7 @@ from runtime.conditions import timestamp
 from runtime.errors import AlreadyExists, Conflict, Invalid, NotFound
 
 MANAGER = "corral-admission"
-# Of the object's own fields, as the API server words it; a refusal by a policy or webhook says "is forbidden" or "denied" instead.
+# Of the object's own fields, as the API server words it; what a policy or webhook refuses "is forbidden" or "denied" instead.
 _VALIDATION = " is invalid: "
 
 _WORKLOADS = Resource(*WORKLOADS)
@@ -70,8 +70,8 @@ def _given(values: Json) -> Json:
 async def make_request(client: Client, attempt: Attempt) -> None:
     """Templates first, then the request. What is there already from an interrupted turn is taken over, if it is the same.
 
-    Raises AlreadyExists when something else of that name had to be removed first: try again. Raises WorkloadMistakeError for a pod
-    template that no API server takes.
+    Raises AlreadyExists when something else of that name had to be removed first: try again. Raises WorkloadMistakeError for a
+    pod template that no API server takes.
     """
     uids = [await _make_template(client, pod_template(attempt, index)) for index in range(len(attempt.members))]
     wanted = provisioning_request(attempt, uids[0])
