@@ -188,8 +188,7 @@ _POLICY: Words = {
     },
     ours.CrossZone: {
         "": "Whether a gang may span zones.",
-        "policy": "Forbid, or Allow at a cost.",
-        "cost_per_hour": "Dollars an hour that spanning zones is held to cost.",
+        "policy": "Forbid: pod sets without a required level share one zone. Allow: they may span zones.",
     },
     ours.Timeouts: {
         "queued": "From acceptance to a plan.",

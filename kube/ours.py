@@ -20,6 +20,7 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 LabelKey = Annotated[str, Meta(min_length=1, max_length=316)]
 Text = Annotated[str, Meta(max_length=32768)]
+SourceType = Literal["reserved", "capacity-block", "on-demand"]
 CapacityTypeName = Literal["reserved", "capacity-block", "on-demand", "queued"]
 
 
@@ -54,7 +55,7 @@ class ScaleIn(Record, frozen=True, kw_only=True):
 
 class Source(Record, frozen=True, kw_only=True):
     name: Name
-    capacity_type: CapacityTypeName
+    capacity_type: SourceType
     reservation_ids: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=128)], ...], Meta(max_length=32)] = field(
         default=(), name="reservationIDs"
     )
@@ -187,7 +188,6 @@ class TopologyPolicy(Record, frozen=True, kw_only=True):
 
 class CrossZone(Record, frozen=True, kw_only=True):
     policy: Literal["Forbid", "Allow"] = "Forbid"
-    cost_per_hour: Money = "0"
 
 
 class Timeouts(Record, frozen=True, kw_only=True):

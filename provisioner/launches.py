@@ -30,7 +30,7 @@ from provisioner.steps import View
 REPEATABLE = frozenset({ErrorKind.UNKNOWN, ErrorKind.THROTTLED})
 """Failures that leave a launch Pending: it is looked up, then repeated with the same token."""
 
-_SCARCE_FIRST = ("reserved", "capacity-block", "queued", "on-demand")
+_SCARCE_FIRST = ("reserved", "capacity-block", "on-demand")
 _DEAD = (InstanceState.STOPPING, InstanceState.TERMINATED)
 
 

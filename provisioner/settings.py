@@ -6,13 +6,12 @@ from runtime.settings import Settings
 
 
 class ProvisionerSettings(Settings):
-    """All times are in seconds. `installation` and `cluster` go into the tags of all that is bought, so that two installations
-    in one cloud account never touch each other's machines.
+    """All times are in seconds. `installation` goes into the tags of all that is bought, so that two installations in one cloud
+    account never touch each other's machines.
     """
 
     installation: str = Field(default="", max_length=63)
     """Empty: the uid of namespace kube-system."""
-    cluster: str = Field(default="default", max_length=63)
     inventory_seconds: float = Field(default=10.0, ge=0.1)
     """How often each cloud is asked what it has."""
     settle_seconds: float = Field(default=2.0, ge=0)

@@ -86,7 +86,7 @@ class Order:
 
     `domain` narrows the place inside the zone (block, rack) by topology labels where the reservation allows that.
     `labels`, `annotations` and `taints` are what each Node registers with, besides the shape's own. `tags` carry
-    installation, cluster, booking and purchase.
+    installation, booking and purchase.
     """
 
     token: str
