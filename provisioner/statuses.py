@@ -120,6 +120,7 @@ def booked_details(booking: ours.Booking) -> Mapping[str, str]:
     counts = {pod_set.name: _nodes(spec, pod_set.name) for pod_set in spec.pod_sets}
     return {
         "Booking": booking.metadata.name,
+        "RequestLabel": booking.metadata.name,
         "NodesByPodSet": json.dumps(counts, sort_keys=True)[:_LONGEST],
         "CostPerHour": spec.cost_per_hour,
     }

@@ -7,6 +7,7 @@ import pytest
 
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import decode
+from provisioner import marks
 from provisioner.acceptance import NotYet, Refused
 from provisioner.progress import Attempts, Ended, Failed, Provisioned, Waiting
 from provisioner.statuses import Finding, Status, apply_body, news, status_of, stored
@@ -95,6 +96,7 @@ def test_the_details_come_with_provisioned() -> None:
     }
     found = after(WAITING, DONE, tries=tries)
     assert (found.details["Booking"], found.details["CostPerHour"]) == ("b", "20.00")
+    assert found.details["RequestLabel"] == marks.labels("b", ())[marks.REQUEST]
     assert found.details["NodesByPodSet"] == '{"main": 4}'
 
 
