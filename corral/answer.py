@@ -19,7 +19,7 @@ from kube.times import instant, length
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What was found. `checks` are the names of the AdmissionChecks that Corral serves; `rejection` the words of the event that
-    told of a Rejected check."""
+    told of a Rejected check; `hidden` the kinds that the user may not read."""
 
     target: str
     now: datetime
@@ -29,6 +29,7 @@ class Facts:
     booking: Booking | None = None
     checks: frozenset[str] = frozenset()
     rejection: str = ""
+    hidden: tuple[str, ...] = ()
 
 
 def answer(facts: Facts) -> str:
@@ -53,6 +54,8 @@ def _lines(facts: Facts) -> Iterator[str]:
     else:
         yield from _capacity(workload, facts)
     yield from _held(facts.booking)
+    if facts.hidden:
+        yield f"  left out, for you have no right to read them: {', '.join(facts.hidden)} (ClusterRole corral-viewer has it)"
 
 
 def _rejected(workload: Workload, facts: Facts) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,11 +15,11 @@ from kube.meta import Record, decode
 from kube.ours import Booking
 from kube.resources import Kind
 from runtime.client import Client, Resource
-from runtime.errors import ApiError, NotFound, TransportError
+from runtime.errors import ApiError, Forbidden, NotFound, TransportError
 from runtime.settings import ClientSettings, SettingsError
 
 CONTROLLER = "corral.dev/capacity"
-EVENTS = Resource("", "v1", "events", "Event")
+EVENTS = Kind("", "v1", "events", "Event")
 WORKLOAD_UID = "corral.dev/workload-uid"
 TIME_LIMIT = 20.0
 R = TypeVar("R", bound=Record)
@@ -59,23 +60,45 @@ def _home() -> str:
 
 
 async def _facts(client: Client, target: str, kind: str, name: str, namespace: str) -> Facts:
-    now = datetime.now(UTC)
-    checks = await _list(client, resources.ADMISSION_CHECKS, AdmissionCheck)
-    ours = frozenset(check.metadata.name for check in checks if check.spec.controller_name == CONTROLLER)
+    """Raises Forbidden only when the Workloads can't be read; what else the user may not read is left out and named."""
+    now, reader = datetime.now(UTC), Reader(client)
     workload = await _workload(client, kind, name, namespace)
     if workload is None:
-        return Facts(target=target, now=now, checks=ours)
-    request = await _request(client, workload)
+        return Facts(target=target, now=now)
+    request = await _request(reader, workload)
     return Facts(
         target=target,
         now=now,
         workload=workload,
-        queue=await _queue(client, workload),
+        queue=await _queue(reader, workload),
         request=request,
-        booking=await _booking(client, request),
-        rejection=await _rejection(client, workload),
-        checks=ours,
+        booking=await _booking(reader, request),
+        rejection=await _rejection(reader, workload),
+        checks=await _checks(reader, workload),
+        hidden=tuple(sorted(reader.hidden)),
     )
+
+
+class Reader:
+    """Reads what the user may read. `hidden` are the kinds (plural) that were refused: rights often end at a namespace."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.hidden: set[str] = set()
+
+    async def get(self, kind: Kind, type_: type[R], name: str, namespace: str = "") -> R | None:
+        try:
+            return await _get(self._client, kind, type_, name, namespace)
+        except Forbidden:
+            self.hidden.add(kind.plural)
+            return None
+
+    async def list(self, kind: Kind, namespace: str = "", **narrow: str) -> list[dict[str, Any]]:
+        try:
+            return await self._client.list(Resource(*kind), namespace, **narrow)
+        except Forbidden:
+            self.hidden.add(kind.plural)
+            return []
 
 
 async def _workload(client: Client, kind: str, name: str, namespace: str) -> Workload | None:
@@ -84,45 +107,57 @@ async def _workload(client: Client, kind: str, name: str, namespace: str) -> Wor
     if kind == "provreq":
         request = await _get(client, resources.PROVISIONING_REQUESTS, ProvisioningRequest, name, namespace)
         uid = request.metadata.labels.get(WORKLOAD_UID) if request else None
-        found = await _list(client, resources.WORKLOADS, Workload, namespace)
-        return next((w for w in found if w.metadata.uid == uid), None)
+        return await _first(client, namespace, lambda workload: workload.metadata.uid == uid)
     owner_kind = {"job": "Job", "pod": "Pod"}[kind]
-    found = await _list(client, resources.WORKLOADS, Workload, namespace)
-    return next((w for w in found if _owned(w, owner_kind, name)), None)
+    return await _first(client, namespace, lambda workload: _owned(workload, owner_kind, name))
+
+
+async def _first(client: Client, namespace: str, wanted: Callable[[Workload], bool]) -> Workload | None:
+    found = await client.list(Resource(*resources.WORKLOADS), namespace)
+    return next(filter(wanted, (decode(item, Workload) for item in found)), None)
 
 
 def _owned(workload: Workload, kind: str, name: str) -> bool:
     return any((owner.kind, owner.name) == (kind, name) for owner in workload.metadata.owner_references)
 
 
-async def _request(client: Client, workload: Workload) -> ProvisioningRequest | None:
+async def _checks(reader: Reader, workload: Workload) -> frozenset[str]:
+    """The checks that Corral serves; all of the workload's where the user may not read whose they are."""
+    found = await reader.list(resources.ADMISSION_CHECKS)
+    if resources.ADMISSION_CHECKS.plural in reader.hidden:
+        return frozenset(state.name for state in workload.status.admission_checks)
+    checks = (decode(item, AdmissionCheck) for item in found)
+    return frozenset(check.metadata.name for check in checks if check.spec.controller_name == CONTROLLER)
+
+
+async def _request(reader: Reader, workload: Workload) -> ProvisioningRequest | None:
     """The newest of the workload's requests."""
     selector = f"{WORKLOAD_UID}={workload.metadata.uid}"
-    kind = resources.PROVISIONING_REQUESTS
-    found = await _list(client, kind, ProvisioningRequest, workload.metadata.namespace, selector)
+    items = await reader.list(resources.PROVISIONING_REQUESTS, workload.metadata.namespace, label_selector=selector)
+    found = [decode(item, ProvisioningRequest) for item in items]
     return max(found, key=lambda r: (r.metadata.creation_timestamp or "", r.metadata.name), default=None)
 
 
-async def _booking(client: Client, request: ProvisioningRequest | None) -> Booking | None:
+async def _booking(reader: Reader, request: ProvisioningRequest | None) -> Booking | None:
     if request is None:
         return None
-    found = await _list(client, resources.BOOKINGS, Booking)
+    found = [decode(item, Booking) for item in await reader.list(resources.BOOKINGS)]
     mine = [booking for booking in found if booking.spec.request.uid == request.metadata.uid]
     return max(mine, key=lambda booking: booking.spec.attempt, default=None)
 
 
-async def _rejection(client: Client, workload: Workload) -> str:
+async def _rejection(reader: Reader, workload: Workload) -> str:
     """The last event that tells of a check that was Rejected: Kueue clears the check itself when it deactivates the workload."""
     selector = f"involvedObject.uid={workload.metadata.uid},reason=AdmissionCheckUpdated"
-    events = await client.list(EVENTS, workload.metadata.namespace, field_selector=selector)
+    events = await reader.list(EVENTS, workload.metadata.namespace, field_selector=selector)
     told = [event for event in events if "to Rejected" in event.get("message", "")]
     last = max(told, key=lambda event: event["metadata"]["creationTimestamp"], default=None)
     return str(last["message"]) if last else ""
 
 
-async def _queue(client: Client, workload: Workload) -> ClusterQueue | None:
-    local = await _get(client, resources.LOCAL_QUEUES, LocalQueue, workload.spec.queue_name, workload.metadata.namespace)
-    return await _get(client, resources.CLUSTER_QUEUES, ClusterQueue, local.spec.cluster_queue) if local else None
+async def _queue(reader: Reader, workload: Workload) -> ClusterQueue | None:
+    local = await reader.get(resources.LOCAL_QUEUES, LocalQueue, workload.spec.queue_name, workload.metadata.namespace)
+    return await reader.get(resources.CLUSTER_QUEUES, ClusterQueue, local.spec.cluster_queue) if local else None
 
 
 async def _get(client: Client, kind: Kind, type_: type[R], name: str, namespace: str = "") -> R | None:
@@ -130,8 +165,3 @@ async def _get(client: Client, kind: Kind, type_: type[R], name: str, namespace:
         return decode(await client.get(Resource(*kind), name, namespace), type_)
     except NotFound:
         return None
-
-
-async def _list(client: Client, kind: Kind, type_: type[R], namespace: str = "", selector: str = "") -> list[R]:
-    found: list[dict[str, Any]] = await client.list(Resource(*kind), namespace, label_selector=selector)
-    return [decode(item, type_) for item in found]
