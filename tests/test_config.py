@@ -1,11 +1,21 @@
-"""The configuration files that config/ ships are read by the services that get them."""
+"""The configuration files that config/ ships are read by the services that get them; the roles give the right to watch what they
+watch, and no more."""
 
 from pathlib import Path
 
+import pytest
+import yaml
+
+from admission import main as admission
 from admission.settings import AdmissionSettings
+from provisioner import main as provisioner
+from provisioner.clouds.registry import Clouds
 from provisioner.clouds.simulated.config import load as load_cloud
 from provisioner.settings import ProvisionerSettings
+from runtime.client import Client
+from runtime.manager import Manager
 from runtime.settings import load
+from tests.runtime.fakes import Wire
 
 CONFIG = Path(__file__).parent.parent / "config"
 
@@ -23,3 +33,25 @@ def test_provisioner_reads_its_file() -> None:
 def test_the_simulated_cloud_reads_its_file() -> None:
     config = load_cloud(CONFIG / "simulated-cloud/simulated_cloud_config.yaml")
     assert (config.host, config.port, config.kubeconfig) == ("0.0.0.0", 8090, "")
+
+
+def services() -> dict[str, Manager]:
+    client = Client(Wire())
+    return {
+        "admission": admission.build(AdmissionSettings(), client),
+        "provisioner": provisioner.build(ProvisionerSettings(), client, "here", Clouds()),
+    }
+
+
+@pytest.mark.parametrize("service", ["admission", "provisioner"])
+async def test_roles_let_watch_what_is_watched_and_no_more(service: str) -> None:
+    watched = {(each.resource.group, each.resource.plural) for each in services()[service]._reflectors}
+    role, _ = yaml.safe_load_all((CONFIG / f"rbac/{service}_role.yaml").read_text())
+    granted = {
+        (group, resource)
+        for rule in role["rules"]
+        if "watch" in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert granted == watched
