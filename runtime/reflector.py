@@ -24,7 +24,7 @@ T = TypeVar("T", bound=Object)
 SILENCE = 70.0
 """Seconds without a byte after which the peer is taken for dead: bookmarks come every minute."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
-"""Seconds before a reconnect, doubling, with jitter; an event resets it."""
+"""Seconds before a reconnect, doubling, with jitter; progress resets it: a whole list, or an event after it."""
 BATCH = 64
 """Events decoded before other tasks get their turn."""
 INITIAL_END = "k8s.io/initial-events-end"
@@ -168,7 +168,6 @@ class Reflector(Generic[T]):
     def _event(self, line: bytes) -> None:
         event = _envelope.decode(line)
         self.events += 1
-        self._pause = FIRST_PAUSE
         match event.type:
             case "BOOKMARK":
                 self._bookmark(_bare.decode(event.object).metadata)
@@ -178,7 +177,7 @@ class Reflector(Generic[T]):
             case _ if self._fresh is not None:
                 self._collect(self._fresh, event.object)  # a version inside the initial list can't be resumed from
             case kind:
-                self._version = self._change(kind, event.object) or self._version
+                self._version, self._pause = self._change(kind, event.object) or self._version, FIRST_PAUSE
 
     def _bookmark(self, meta: _Meta) -> None:
         if self._fresh is not None:
@@ -186,7 +185,7 @@ class Reflector(Generic[T]):
                 return
             self.store.replace(self._fresh)
             self._fresh = None
-        self._version = meta.resource_version
+        self._version, self._pause = meta.resource_version, FIRST_PAUSE
 
     def _collect(self, fresh: dict[Key, T], raw: msgspec.Raw) -> None:
         key, item, _ = self._decode(raw)

@@ -145,6 +145,14 @@ async def test_a_server_that_ends_at_once_is_asked_ever_more_rarely() -> None:
         assert len(source.queries) < 15  # at least 0.05 s doubling: at most 0.05 * (2^11 - 1) > 60 s with the longest pause 15 s
 
 
+@pytest.mark.parametrize("end", [TransportError("cut"), json({"type": "ERROR", "object": {"code": 500}}) + b"\n"])
+async def test_a_list_that_never_gets_whole_is_asked_for_ever_more_rarely(end: Step) -> None:
+    """A conversion webhook that is down breaks each list after some objects."""
+    source = Script(*[[event("ADDED", "a", 1), end] for _ in range(1000)])
+    async with running(source, 60):
+        assert len(source.queries) <= 15
+
+
 async def test_the_pause_between_failing_attempts_stays_under_45_seconds() -> None:
     source = Script(*[[ServerError("down")] for _ in range(100)])
     async with running(source, 600):
