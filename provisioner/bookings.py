@@ -112,7 +112,9 @@ class BookingReconciler:
         launch = next(each for each in booking.status.launches if each.token == token)
         bought = next(each for each in booking.spec.purchases if each.name == launch.purchase)
         key = (bought.pool, bought.source, bought.shape, bought.zone, bought.reservation_id or None)
-        cloud = self._state.clouds[bought.pool]
+        cloud = self._state.clouds.get(bought.pool)
+        if cloud is None:
+            return Result(requeue_after=float(self._terms.poll))
         try:
             found = await cloud.launch(launches.order(booking, launch))
             status = launches.answered(booking.status, launch, found, self._now())
@@ -155,8 +157,12 @@ class BookingReconciler:
         return any(booking.metadata.name in marks.bookings_on(pod.spec.node_selector) for pod in pods if not pod.terminal)
 
     async def _end(self, pool: str, ids: list[str]) -> None:
+        cloud = self._state.clouds.get(pool)
+        if cloud is None:
+            _log.warning("no cloud is known to end machines in; it is tried again", pool=pool, ids=ids)
+            return
         try:
-            await self._state.clouds[pool].terminate(ids)
+            await cloud.terminate(ids)
         except CloudError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 _log.warning("termination failed; it is tried again", pool=pool, ids=ids, kind=error.kind, error=error.message)

@@ -37,6 +37,7 @@ class Writer(Protocol):
     async def apply(
         self, resource: Resource, body: Mapping[str, Any], *, manager: str, subresource: str = ""
     ) -> dict[str, Any]: ...
+    async def patch(self, resource: Resource, name: str, body: Mapping[str, Any], *, manager: str = "") -> dict[str, Any]: ...
 
 
 class Creator:

@@ -94,8 +94,10 @@ def missing(view: View, purchase: BookedPurchase) -> int:
 
 
 def replacement(view: View) -> Launch | None:
-    """A launch for machines that turned out bad or went away, unless the last try failed too lately."""
+    """A launch for machines that turned out bad or went away, unless the last try failed too lately or the pool is closed."""
     for purchase in view.spec.purchases:
+        if purchase.name in view.seen.closed:
+            continue
         short = missing(view, purchase)
         if short > 0 and _retry_due(view, purchase.name):
             return _launch(view, purchase, short)

@@ -49,6 +49,7 @@ RULES: tuple[Rule, ...] = (
     Rule("cancel", BEFORE, rules.cancel, to="Failing"),
     Rule("lose-node", BEFORE, rules.lose_node, to="Failing"),
     Rule("time-out", BEFORE, rules.time_out, to="Failing"),
+    Rule("shut-out", ("Marking", "Launching"), rules.shut_out, to="Failing"),
     Rule("mark", ("Marking",), rules.mark),
     Rule("note-marks", ("Marking",), rules.note_marks),
     Rule("settle", ("Marking",), rules.settle),

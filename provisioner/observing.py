@@ -13,6 +13,7 @@ from kube.meta import ObjectKey
 from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS, Kind
 from kube.times import instant, seconds
 from provisioner import launches, marks, owners, verify
+from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
 from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import Observed, Owner, SeenNode, Verdict
@@ -59,6 +60,7 @@ class Observer:
             readiness={each.metadata.name: seconds(each.spec.readiness.timeout) for each in self._pools(booking)},
             keep=frozenset(each.name for each in booking.spec.purchases if stays_idle(self._state, each.pool, each.source)),
             forever=frozenset(each.name for each in booking.spec.purchases if never_goes(self._state, each.pool, each.source)),
+            closed={each.name: why for each in booking.spec.purchases if (why := self._closed(each.pool))},
             on_node_loss=self._on_node_loss(booking),
         )
 
@@ -72,6 +74,13 @@ class Observer:
     def _pools(self, booking: ours.Booking) -> list[ours.CapacityPool]:
         names = {each.pool for each in booking.spec.purchases}
         return [pool for name in sorted(names) if (pool := self._state.pool(name))]
+
+    def _closed(self, name: str) -> str:
+        """Why nothing may be bought from the pool now. Nothing is said of one that isn't there."""
+        pool = self._state.pool(name)
+        if pool is None:
+            return ""
+        return closed(pool) or (f"pool {name} is in {pool.spec.mode}" if pool.spec.mode != "Active" else "")
 
     def _on_node_loss(self, booking: ours.Booking) -> str:
         policy = self._state.policies.get(("", booking.spec.policy))

@@ -11,7 +11,9 @@ from msgspec import structs
 from capacity.model import Labels
 from kube import kueue, ours
 from kube.resources import CAPACITY_POOLS
+from kube.times import instant
 from provisioner import daemons, poolstatus
+from provisioner.closing import POOL_FINALIZER, holders
 from provisioner.clouds.base import Cloud, CloudError, ErrorKind
 from provisioner.clouds.registry import Clouds
 from provisioner.creation import Writer
@@ -32,6 +34,9 @@ POOLS = Resource(*CAPACITY_POOLS)
 CALL_LIMIT = 30.0
 """Seconds that one look at a cloud may take."""
 PATIENCE = 5.0
+SOON = 1.0
+LINGER = 3.0
+"""Seconds from a pool's deletion until it may go: a booking that was being made at that moment is in the store by then."""
 _log = get_logger("pools")
 
 
@@ -68,16 +73,44 @@ class PoolReconciler:
             self._forget(name)
             return DONE
         now = self._now()
+        if pool.metadata.deletion_timestamp is None and not await self._held(pool):
+            return Result(SOON)
         if name not in self._asked:
             self._load(pool, now)
         await self._ask(pool)
         if not self._state.ledger.begun(name, now):
             self._state.ledger.begin_day(name, idle_cost(take(self._state, now), pool), now)
         view = take(self._state, now)
-        seen = self._look_at(view, pool)
+        holding = holders(view, pool)
+        if not holding and _deleted_for(pool, now) >= LINGER:
+            await self._let_go(pool)
+            return Result(SOON)
+        seen = self._look_at(view, pool, holding)
         await self._write(pool, poolstatus.pool_status(view, pool, seen))
         await self._told.tell(name, culprits(pool, seen, view.daemon_sets, self._state.flavors.values()))
-        return Result(self._state.settings.inventory_seconds)
+        return Result(SOON if pool.metadata.deletion_timestamp and not holding else self._state.settings.inventory_seconds)
+
+    # --- the finalizer ---
+
+    async def _held(self, pool: ours.CapacityPool) -> bool:
+        """Whether the finalizer is on the pool, which must be so before its cloud is known and anything can be bought."""
+        there = pool.metadata.finalizers
+        return POOL_FINALIZER in there or await self._finalize(pool, (*there, POOL_FINALIZER))
+
+    async def _let_go(self, pool: ours.CapacityPool) -> None:
+        there = pool.metadata.finalizers
+        if POOL_FINALIZER in there:
+            await self._finalize(pool, [each for each in there if each != POOL_FINALIZER])
+
+    async def _finalize(self, pool: ours.CapacityPool, finalizers: Iterable[str]) -> bool:
+        """False when the pool is another by now: the store will tell."""
+        meta = pool.metadata
+        body = {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": list(finalizers)}
+        try:
+            await self._client.patch(POOLS, meta.name, {"metadata": body}, manager=MANAGER)
+        except (NotFound, Conflict):
+            return False
+        return True
 
     def _forget(self, name: str) -> None:
         for known in (self._asked, self._said, self._state.known, self._state.clouds):
@@ -136,7 +169,7 @@ class PoolReconciler:
 
     # --- the status ---
 
-    def _look_at(self, view: View, pool: ours.CapacityPool) -> poolstatus.Look:
+    def _look_at(self, view: View, pool: ours.CapacityPool, holding: str) -> poolstatus.Look:
         pods = daemons.daemon_pods(view.daemon_sets)
         found = market(view, pool, pods)
         sold = offers(found) if found else Offers()
@@ -144,7 +177,7 @@ class PoolReconciler:
         asked = self._asked[pool.metadata.name]
         seen = poolstatus.look(view, pool, found, sold, pods, asked.error)
         missing = poolstatus.flavors_missing(self._flavors(), _labels(view))
-        return replace(seen, missing=missing.get(pool.metadata.name, {}))
+        return replace(seen, missing=missing.get(pool.metadata.name, {}), holding=holding)
 
     def _flavors(self) -> Iterable[kueue.ResourceFlavor]:
         """The flavors of queues that one of our checks guards: others are none of our business."""
@@ -180,6 +213,12 @@ class PoolReconciler:
             return  # a fresh pool without this trouble: no news
         reason = condition.reason if good else condition.type if bad else f"{condition.type}Over"
         await self._recorder.event(pool.to_json(), "Warning" if bad else "Normal", reason, condition.message)
+
+
+def _deleted_for(pool: ours.CapacityPool, now: datetime) -> float:
+    """Seconds since its deletion, -1 for a pool that stays."""
+    text = pool.metadata.deletion_timestamp
+    return (now - instant(text)).total_seconds() if text else -1.0
 
 
 def _flavors_of(queue: kueue.ClusterQueue) -> set[str]:

@@ -27,7 +27,7 @@ class Look:
     """What was found out about a pool. `trouble` is (reason, message) of what keeps it from being Ready, None when nothing does.
 
     `missing` are flavors whose labels no node or shape bears, each with a sentence;
-    `overlaps` are nodes with the other pools that select them.
+    `overlaps` are nodes with the other pools that select them; `holding` is what must end before a deleted pool goes.
     """
 
     market: Market | None
@@ -36,6 +36,7 @@ class Look:
     trouble: tuple[str, str] | None = None
     overlaps: Mapping[str, tuple[str, ...]] | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
+    holding: str = ""
 
 
 def look(view: View, pool: ours.CapacityPool, market: Market | None, sold: Offers, pods: Sequence[PodSet], error: str) -> Look:
@@ -173,6 +174,9 @@ Entry = tuple[str, bool, str, str]
 
 
 def _ready(pool: ours.CapacityPool, seen: Look) -> Entry:
+    if pool.metadata.deletion_timestamp is not None:
+        until = seen.holding or "nothing does now"
+        return "Ready", False, "Deleting", f"nothing new is booked or bought; the pool goes once nothing holds it: {until}"
     if seen.trouble:
         return ("Ready", False, *seen.trouble)
     match pool.spec.mode:

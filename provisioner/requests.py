@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from capacity.model import Plan as Made
 from capacity.model import Reason
 from capacity.plan import plan
 from capacity.quantity import dollars
@@ -19,9 +20,10 @@ from kube.resources import PROVISIONING_REQUESTS
 from provisioner.acceptance import Accepted, Desk, NotYet
 from provisioner.authority import CHECK, Look
 from provisioner.cases import Case, case_of
+from provisioner.closing import closed
 from provisioner.creation import Creator, Writer, traced
 from provisioner.ordering import turn
-from provisioner.outcomes import Book
+from provisioner.outcomes import Book, pools_of
 from provisioner.progress import Failed, Provisioned, Waiting, attempts, standing
 from provisioner.room import Planner as Plan
 from provisioner.snapshots import NodeCache, room
@@ -170,6 +172,8 @@ class Planner:
         if not isinstance(outcome, Book):
             self._trace_wait(case, outcome, now)
             return replace(case, finding=outcome)
+        if shut := self._shut(outcome.plan):
+            return replace(case, finding=Waiting(Reason.GANG_INCOMPLETE.value, shut))
         with traced("plan", case.request, now) as span:
             span.set_attribute("corral.cost_per_hour", dollars(outcome.plan.cost))
         try:
@@ -180,6 +184,12 @@ class Planner:
             return None
         current.book(outcome.plan, made.metadata.name)
         return _booked(case, case.accepted, made, now)
+
+    def _shut(self, plan: Made) -> str:
+        """What closed a pool of the plan while it was made, "" if nothing did: planning takes time."""
+        pools = [(name, self._state.pool(name)) for name in sorted(pools_of(plan))]
+        shut = (closed(pool) if pool else f"pool {name} was deleted" for name, pool in pools)
+        return next(filter(None, shut), "")
 
     def _trace_wait(self, case: Case, outcome: Waiting | Failed, now: datetime) -> None:
         """A span when the answer is another than before: a request that just waits on leaves no trace of each pass."""

@@ -11,20 +11,7 @@ from kube.ours import BookingStatus, Launch
 from kube.times import instant, length, stamp
 from provisioner import launches, losses, release, verify
 from provisioner.clouds.base import ErrorKind
-from provisioner.steps import (
-    Buy,
-    Drop,
-    Mark,
-    Owner,
-    Quarantine,
-    Reason,
-    Step,
-    Terminate,
-    Unmark,
-    View,
-    Wait,
-    Write,
-)
+from provisioner.steps import Buy, Drop, Mark, Owner, Quarantine, Reason, Step, Terminate, Unmark, View, Wait, Write
 
 
 def into(view: View, phase: str, reason: str = "", message: str = "") -> Write:
@@ -83,6 +70,13 @@ def fall_short(view: View) -> Step | None:
     return into(view, "Failing", failed.reason or ErrorKind.CAPACITY, f"{place}: {failed.message}")
 
 
+def shut_out(view: View) -> Step | None:
+    """Something is still to be bought from a pool that was paused or deleted meanwhile: give it back and plan again."""
+    answered = {each.purchase for each in view.status.launches if each.state != "Pending"}
+    shut = next((why for name, why in sorted(view.seen.closed.items()) if name not in answered), None)
+    return into(view, "Failing", Reason.POOL_CLOSED, shut) if shut else None
+
+
 # --- marking free nodes ----------------------------------------------------------------------------------------------------
 
 
@@ -131,10 +125,11 @@ def record(view: View) -> Step | None:
 
 
 def buy(view: View) -> Step | None:
-    """Make a pending call, or repeat it with its token after its machines were looked for in vain."""
+    """Make a pending call, or repeat it with its token after its machines were looked for in vain; none to a closed pool."""
     if view.status.phase == "Provisioned" and not view.replacing:
         return None
-    pending = next((each for each in view.status.launches if each.state == "Pending"), None)
+    open_ = (each for each in view.status.launches if each.purchase not in view.seen.closed)
+    pending = next((each for each in open_ if each.state == "Pending"), None)
     if pending is None:
         return None
     return Wait(view.terms.poll) if view.seen.instances is None else Buy(pending.token)
@@ -151,7 +146,7 @@ def begin_joining(view: View) -> Step | None:
 
 
 def replace_bad(view: View) -> Step | None:
-    """Write down a call for machines in place of those that went bad or away, in the same domain."""
+    """Write down a call for machines in place of those that went bad or away, in the same domain; not in a closed pool."""
     return _ordered(view, launches.replacement(view)) if view.replacing else None
 
 

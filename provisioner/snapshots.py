@@ -8,6 +8,7 @@ from kube import core, ours
 from kube.nodes import node as plan_node
 from kube.times import clock
 from provisioner import daemons
+from provisioner.closing import closed
 from provisioner.clouds.base import Instance, InstanceState, Reservation
 from provisioner.limits import budgets
 from provisioner.offerings import Market, Offers, ends, offers
@@ -19,7 +20,6 @@ STALE_SECONDS = 300
 """Age from which a cloud's word is too old to buy on."""
 QUARANTINE = "(quarantined)"
 MARKED = "(marked as booked, being taken or given back)"
-PAUSED = "(pool is paused)"
 
 
 class NodeCache:
@@ -60,8 +60,8 @@ def market(view: View, pool: ours.CapacityPool, pods: Sequence[PodSet]) -> Marke
 def _blocked(view: View, pool: ours.CapacityPool, base: Market, pods: Sequence[PodSet], known: Known) -> str:
     """Why nothing may be bought from the pool at all, "" if it may."""
     name = pool.metadata.name
-    if pool.spec.mode == "Paused":
-        return f"pool {name} is Paused"
+    if shut := closed(pool):
+        return shut
     if (view.now - known.at).total_seconds() > STALE_SECONDS:
         return f"the cloud of pool {name} was last heard at {clock(known.at, view.now)}: {known.error}"
     shapes = [shape.shape for shape in base.shapes().values()]
@@ -105,12 +105,12 @@ def _keys(pools: Iterable[ours.CapacityPool]) -> tuple[str, ...]:
 
 def _nodes(view: View, pool: ours.CapacityPool, cache: NodeCache) -> Iterable[Node]:
     reservations = _reservations(view, pool)
-    paused = PAUSED if pool.spec.mode == "Paused" else None
+    shut = f"({why})" if (why := closed(pool)) else None
     for node in view.managed.get(pool.metadata.name, ()):
         made = cache.get(node, tuple(view.pods_on(node.metadata.name)), pool.metadata.name)
         if made is not None:
             machine = view.instance_of.get(node.spec.provider_id)
-            holder = view.booked_by(node) or _withheld(node) or paused
+            holder = view.booked_by(node) or _withheld(node) or shut
             yield _placed(made, holder, machine, reservations, launched=launched(node), going=_going(node, machine))
 
 

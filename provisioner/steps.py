@@ -26,6 +26,7 @@ class Reason(StrEnum):
     TIMED_OUT = "ProvisionTimeout"  # the provision deadline came first
     BOOKING_EXPIRED = "BookingExpired"  # no pod came in time
     OWNER_DONE = "OwnerDone"  # the workload finished, was evicted or deleted
+    POOL_CLOSED = "PoolClosed"  # a pool to buy from was paused or deleted meanwhile: plan again
     REVOKED = "CapacityRevoked"  # nodes are lost for good; the request says so
 
 
@@ -75,7 +76,8 @@ class Observed:
     `request`: there (True), gone for certain (False), not known (None). `instances` by id, None when a cloud gave no answer.
     `nodes` by name: those the booking takes and those of its machines. `gone`: taken nodes that are certainly absent. `consumers`
     counts live pods that select the booking's label keys, by node name, "" for pods without a node. `readiness`: seconds by pool.
-    `keep`: purchases whose machines stay as idle nodes afterwards, `forever` those whose source never lets any go.
+    `keep`: purchases whose machines stay as idle nodes afterwards, `forever` those whose source never lets any go. `closed` says
+    why nothing may be bought for a purchase now.
     """
 
     owner: Owner = Owner.UNKNOWN
@@ -89,6 +91,7 @@ class Observed:
     readiness: Mapping[str, int] = field(default_factory=dict)
     keep: frozenset[str] = frozenset()
     forever: frozenset[str] = frozenset()
+    closed: Mapping[str, str] = field(default_factory=dict)
     on_node_loss: str = "Replace"
 
 

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import structs
+
 from capacity.model import ZONE, Shape
 from capacity.requirements import Taint
 from kube import core, kueue, ours
@@ -68,6 +70,12 @@ def pool(name: str = "p", *sources: ours.Source, **more: Any) -> ours.CapacityPo
     raw = made.to_json()
     raw["spec"]["sources"] = [each.to_json() for each in sources or (source(), source("od"))]
     return decode(raw, ours.CapacityPool)
+
+
+def deleting(of: ours.CapacityPool) -> ours.CapacityPool:
+    """The pool while its finalizer holds it."""
+    meta = structs.replace(of.metadata, deletion_timestamp="2026-09-01T09:59:50Z", finalizers=("corral.dev/pool",))
+    return structs.replace(of, metadata=meta)
 
 
 def instance(number: int, **more: Any) -> Instance:

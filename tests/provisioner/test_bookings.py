@@ -117,6 +117,20 @@ async def test_no_capacity_backs_off_and_rolls_back() -> None:
     assert "PurchaseFailed" in here.api.events
 
 
+async def test_nothing_more_is_bought_from_a_pool_that_was_paused() -> None:
+    here = Setting()
+    await here.turn()
+    paused = fake_api.pool()
+    paused["spec"]["mode"] = "Paused"
+    here.api.put("capacitypools", paused)
+
+    await here.until("Failed")
+
+    assert (here.status.reason, here.status.message) == ("PoolClosed", "pool p is Paused")
+    assert here.cloud.orders == []
+    assert not here.api.of("nodes", "a").spec.taints
+
+
 async def test_a_wrong_configuration_backs_nobody_off() -> None:
     here = Setting()
     here.cloud.errors = [CloudError(ErrorKind.CONFIG, "no such launch template")]

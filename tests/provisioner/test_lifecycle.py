@@ -71,8 +71,44 @@ READY = machine("i1", "Ready", node="n1", verdict="Sound")
 BAD = machine("i1", "Bad", node="n1", message="7 of 8 nvidia.com/gpu")
 PROVISIONED = {"provisioned_at": AT, "launches": (launch("Answered", count=1),), "instances": (READY,)}
 
+SHUT = {"od": "pool p is Paused"}
 # id: (what is booked, its status, what is seen, seconds since START, rule, the step or the phase that it leads to)
 ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]] = {
+    # a pool is closed meanwhile
+    "nothing is bought from a pool that was closed": (
+        OD,
+        status("Marking"),
+        seen(closed=SHUT),
+        1,
+        "shut-out",
+        "Failing/PoolClosed",
+    ),
+    "a call without an answer is not repeated in a closed pool": (
+        OD,
+        status("Launching", launches=(launch(),)),
+        seen(closed=SHUT),
+        1,
+        "shut-out",
+        "Failing/PoolClosed",
+    ),
+    "what was bought before goes on": (
+        OD,
+        status("Launching", launches=(launch("Answered"),), instances=(machine("i1"), machine("i2"))),
+        seen(instances=TWO, closed=SHUT),
+        1,
+        "begin-joining",
+        "Joining/",
+    ),
+    "nothing is replaced from a closed pool": (
+        ONE,
+        status(
+            "Joining", message="0 of 1 nodes ready", launches=(launch("Answered", count=1),), instances=(machine("i1", "Gone"),)
+        ),
+        seen(closed=SHUT),
+        1,
+        "wait-for-nodes",
+        Wait(5),
+    ),
     # free nodes are held first
     "unmarked nodes are marked": (TAKEN, status("Marking"), seen(node("a", marked=False)), 0, "mark", Mark(("a",))),
     "marks are noted": (

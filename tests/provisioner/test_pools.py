@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -14,9 +14,10 @@ from provisioner.clouds.base import CloudError, ErrorKind, Instance, Inventory
 from provisioner.clouds.registry import Clouds
 from provisioner.pools import PoolReconciler
 from runtime.controller import DONE
+from runtime.errors import Conflict
 from runtime.events import Recorder
 from tests.conftest import WallClock
-from tests.provisioner.make import instance, inventory, pool
+from tests.provisioner.make import booking, deleting, instance, inventory, node, pool, purchase, source
 from tests.provisioner.world_of_requests import Events, World
 
 pytestmark = pytest.mark.looptime
@@ -84,7 +85,7 @@ async def test_it_is_not_asked_more_often_than_set(world: Pooling) -> None:
     await asyncio.sleep(10)
     await world.reconciler.reconcile("p")
     assert (world.cloud.asked, world.woken) == (2, 1)
-    assert world.calls == [("apply", "capacitypools", "p")]
+    assert world.calls == [("patch", "capacitypools", "p"), ("apply", "capacitypools", "p")]
 
 
 async def test_one_bad_answer_forgets_nothing(world: Pooling) -> None:
@@ -143,3 +144,56 @@ async def test_a_pool_that_is_gone_is_forgotten(world: Pooling) -> None:
     world.state.pools.put(("", "p"), None)
     assert await world.reconciler.reconcile("p") == DONE
     assert (world.state.known, world.state.clouds) == ({}, {})
+
+
+# --- a pool that is deleted ------------------------------------------------------------------------------------------------
+
+
+def delete(world: Pooling, *sources: ours.Source) -> None:
+    """On 1 September at 9:59:50, long before the clock of these tests begins."""
+    gone = deleting(pool("p", *sources))
+    world.objects["capacitypools", "", "p"] = gone.to_json()
+    world.add(gone)
+
+
+async def test_the_finalizer_comes_before_the_cloud(world: Pooling) -> None:
+    world.fail["patch"] = Conflict("changed")
+    assert (await world.reconciler.reconcile("p")).requeue_after == 1.0
+    assert world.state.clouds == {}
+    await world.reconciler.reconcile("p")
+    assert world.objects["capacitypools", "", "p"]["metadata"]["finalizers"] == ["corral.dev/pool"]
+    assert "p" in world.state.clouds
+
+
+async def test_a_deleted_pool_stays_connected_for_its_bookings_after_a_restart_too(world: Pooling) -> None:
+    world.cloud.there = ()
+    world.add(booking("b", purchase(), phase="Releasing"))
+    delete(world)
+    await world.reconciler.reconcile("p")
+    assert "p" in world.state.clouds
+    assert world.ready() == ("False", "Deleting")
+    assert world.events.told == [("Warning", "Deleting")]
+    world.add(booking("b", purchase(), phase="Released"))
+    await world.reconciler.reconcile("p")
+    assert ("capacitypools", "", "p") not in world.objects
+    await world.reconciler.reconcile("p")
+    assert world.state.clouds == {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "goes"), [pytest.param("WhenIdle", False, id="to-be-ended"), pytest.param("Never", True, id="kept-for-good")]
+)
+async def test_a_deleted_pool_waits_for_the_machines_that_scale_in_ends(world: Pooling, policy: str, goes: bool) -> None:
+    world.cloud.there = (instance(1, tags={"corral.dev/source": "od"}),)
+    world.add(node("n", provider_id="sim:///east/i-2", labels={"corral.dev/pool": "p", "corral.dev/source": "od"}))
+    delete(world, source("od", scaleIn={"policy": policy}))
+    await world.reconciler.reconcile("p")
+    assert (("capacitypools", "", "p") not in world.objects) is goes
+
+
+async def test_a_pool_deleted_just_now_lingers(world: Pooling) -> None:
+    world.cloud.there = ()
+    delete(world)
+    cast("WallClock", world.clock).at = datetime(2026, 9, 1, 9, 59, 52, tzinfo=UTC)
+    assert (await world.reconciler.reconcile("p")).requeue_after == 1.0
+    assert ("capacitypools", "", "p") in world.objects

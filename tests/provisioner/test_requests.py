@@ -4,13 +4,14 @@ from typing import Any, cast
 
 import pytest
 
+from capacity.plan import plan
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import decode
 from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder
 from tests.conftest import WallClock
-from tests.provisioner.make import template, workload
+from tests.provisioner.make import pool, template, workload
 from tests.provisioner.world_of_requests import Events, World
 
 pytestmark = pytest.mark.looptime
@@ -52,6 +53,18 @@ async def test_a_request_gets_its_booking_before_its_status(world: Planning) -> 
     assert world.details()["Attempt"] == "1"
     assert world.events.told == [("Normal", "CapacityProvisioning")]
     assert world.planner.waiting == {"CapacityProvisioning": 1}
+
+
+async def test_a_pool_that_is_paused_while_a_plan_is_made_is_not_booked(world: Planning) -> None:
+    def slowly(*asked: Any) -> Any:
+        world.add(pool(mode="Paused"))
+        return plan(*asked)
+
+    world.planner = Planner(world.state, world, cast("Recorder", world.events), world.clock, slowly)
+    world.ask()
+    await world.turn()
+    assert world.bookings() == []
+    assert world.said()["Provisioned"] == ("False", "GangIncomplete")
 
 
 async def test_a_pass_with_nothing_new_writes_nothing(world: Planning) -> None:

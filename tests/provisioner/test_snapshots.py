@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 from capacity.model import ZONE, CapacityType, Node
+from kube import ours
 from provisioner.clouds.base import InstanceState
-from provisioner.snapshots import MARKED, PAUSED, QUARANTINE, NodeCache, room
+from provisioner.snapshots import MARKED, QUARANTINE, NodeCache, room
 from provisioner.view import View
 from tests.provisioner.make import (
     NOW,
     RACK,
     booking,
     daemon_set,
+    deleting,
     instance,
     inventory,
     known,
@@ -51,11 +53,18 @@ def test_a_node_of_two_pools_is_not_planned_on() -> None:
     assert nodes(view(pool("p", **ADOPTING), pool("q", **ADOPTING), nodes=(node("n"),))) == {}
 
 
-def test_nothing_new_on_a_paused_pool() -> None:
-    seen = view(pool("p", mode="Paused", **ADOPTING), nodes=(node("n"),))
+@pytest.mark.parametrize(
+    ("of", "why"),
+    [
+        pytest.param(pool("p", mode="Paused", **ADOPTING), "pool p is Paused", id="paused"),
+        pytest.param(deleting(pool("p", **ADOPTING)), "pool p is being deleted", id="deleting"),
+    ],
+)
+def test_nothing_new_on_a_closed_pool(of: ours.CapacityPool, why: str) -> None:
+    seen = view(of, nodes=(node("n"),))
     made = room(seen, seen.pools.values(), NodeCache()).snapshot
-    assert [each.booked_by for each in made.nodes] == [PAUSED]
-    assert {(each.available, each.unavailable) for each in made.offerings} == {(0, "pool p is Paused")}
+    assert [each.booked_by for each in made.nodes] == [f"({why})"]
+    assert {(each.available, each.unavailable) for each in made.offerings} == {(0, why)}
 
 
 def test_an_idle_machine_is_known_by_its_reservation() -> None:

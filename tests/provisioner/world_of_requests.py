@@ -95,6 +95,19 @@ class World:
         self._store(resource, raw)
         return raw
 
+    async def patch(self, resource: Resource, name: str, body: Mapping[str, Any], *, manager: str = "") -> dict[str, Any]:
+        """Of finalizers alone; a deleted object without any is gone."""
+        assert manager == "corral-provisioner"
+        self._call("patch", resource, name)
+        raw = self.objects[resource.plural, "", name]
+        raw["metadata"]["finalizers"] = body["metadata"]["finalizers"]
+        if raw["metadata"].get("deletionTimestamp") and not raw["metadata"]["finalizers"]:
+            del self.objects[resource.plural, "", name]
+            self.state.pools.put(("", name), None)
+        else:
+            self._store(resource, raw)
+        return raw
+
     def _call(self, verb: str, resource: Resource, name: str) -> None:
         self.calls.append((verb, resource.plural, name))
         if verb in self.fail:
