@@ -14,11 +14,9 @@ from typing import Any
 
 import aiohttp
 import yaml
-from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.client.rest import RESTClientObject
-from kubernetes_asyncio.config import ConfigException, load_incluster_config, load_kube_config
 
 from runtime.errors import TransportError, from_response
+from runtime.kubelib import ConfigException, Configuration, RESTClientObject, load_incluster_config, load_kube_config
 from runtime.settings import ClientSettings, SettingsError
 from runtime.version import VERSION
 from runtime.wire import Lane, Reply, Request
