@@ -1,7 +1,7 @@
 """One request as a planning pass sees it: what it says now, and what it is to say or to be planned for. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kube import ours
@@ -17,6 +17,7 @@ from provisioner.progress import (
     ToPlan,
     Waiting,
     attempts,
+    booked,
     standing,
 )
 from provisioner.statuses import Finding, Status
@@ -55,7 +56,7 @@ def case_of(
     judged = known or judge(request, desk, now)
     newest = max(bookings, key=lambda b: b.spec.attempt, default=None)
     if not isinstance(judged, Accepted):
-        return _unaccepted(case, judged, newest)
+        return _unaccepted(case, judged, newest, now)
     since = old.accepted_at or now
     found = standing(judged.terms, since, old.is_true("Provisioned"), tries, newest, now)
     finding, todo = _split(found, old)
@@ -64,11 +65,17 @@ def case_of(
     return Case(request, old, tries, judged, finding, todo, since)
 
 
-def _unaccepted(case: Case, judged: NotYet | Refused, newest: ours.Booking | None) -> Case:
-    """One that was accepted before a restart and whose Workload or templates are gone by now is not refused in hindsight."""
-    if case.old.accepted_at is None and newest is None:
-        return Case(case.request, case.old, case.tries, finding=judged)
-    return case
+def _unaccepted(case: Case, judged: NotYet | Refused, newest: ours.Booking | None, now: datetime) -> Case:
+    """One that was accepted before a restart and whose Workload or templates are gone by now is not refused in hindsight.
+
+    What its booking tells holds on. Without one it must not wait for ever for a plan on terms that are no longer there.
+    """
+    finding: Finding | None = judged
+    if case.old.accepted_at is not None or newest is not None:
+        found = booked(case.old.is_true("Provisioned"), newest, now)
+        beyond_help = isinstance(judged, Refused) and judged.reason == "InvalidArgument"
+        finding = _split(found, case.old)[0] if found else judged if beyond_help else None
+    return replace(case, finding=finding)
 
 
 def _split(found: Standing, old: Status) -> tuple[Finding | None, ToPlan | None]:

@@ -97,13 +97,18 @@ def standing(
     terms: Terms, accepted_at: datetime, provisioned: bool, tries: Attempts, newest: ours.Booking | None, now: datetime
 ) -> Standing:
     """`provisioned`: the request says Provisioned=True already. `newest`: its booking of the highest attempt, if it is there."""
+    return booked(provisioned, newest, now) or _planning(terms, accepted_at, tries, newest, now)
+
+
+def booked(provisioned: bool, newest: ours.Booking | None, now: datetime) -> Standing | None:
+    """What the booking alone tells, whatever the terms are. None: the request waits for a plan."""
     if newest is not None and newest.status.phase in UNDER_WAY and not provisioned:
         return Waiting(Reason.CAPACITY_PROVISIONING.value, _under_way(newest, now))
     if newest is not None and newest.status.provisioned_at:
         return _held(newest)
     if provisioned:
         return Ended("BookingExpired", "the booking is gone") if newest is None else Keep()
-    return _planning(terms, accepted_at, tries, newest, now)
+    return None
 
 
 def _held(booking: ours.Booking) -> Standing:
