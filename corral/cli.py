@@ -75,17 +75,30 @@ def _simulated_cloud(arguments: argparse.Namespace) -> int:
 
 
 def _serve(command: str, service: Coroutine[None, None, None]) -> int:
-    """Runs a service to its end. 2: its file or kubeconfig can't be used; 1: the API server didn't answer at its start."""
+    """Runs a service to its end. 2: its file or kubeconfig can't be used; 1: the API server didn't answer at its start, or the
+    lease was lost. Anything else is a fault of ours and keeps its traceback."""
     from runtime.errors import ApiError, TransportError
+    from runtime.lease import LeadershipLost
+    from runtime.manager import NeverReady
     from runtime.settings import SettingsError
 
     try:
         asyncio.run(service)
-    except SettingsError as error:
-        return _complain(command, error)
-    except (ApiError, TransportError) as error:
-        return _complain(command, error, code=1)
+    except Exception as error:
+        match _alone(error):
+            case SettingsError() as cause:
+                return _complain(command, cause)
+            case ApiError() | TransportError() | NeverReady() | LeadershipLost() as cause:
+                return _complain(command, cause, code=1)
+        raise
     return 0
+
+
+def _alone(error: Exception) -> Exception:
+    """What a group of one holds, however deep."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _complain(command: str, error: Exception, code: int = 2) -> int:

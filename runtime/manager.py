@@ -34,6 +34,10 @@ GRACE = 25.0
 LAG_PERIOD = 1.0
 
 
+class NeverReady(TimeoutError):  # noqa: N818
+    """The first lists didn't come in time; the message names them."""
+
+
 class Stopped(Exception):  # noqa: N818
     """Ends the root task group in order: SIGTERM came and the work is done."""
 
@@ -74,7 +78,8 @@ class Manager:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT. Raises an ExceptionGroup when a part fails, LeadershipLost in it when the lease is lost."""
+        """Until SIGTERM or SIGINT. Raises an ExceptionGroup when a part fails: in it are LeadershipLost when the lease is lost,
+        NeverReady when the first lists don't come."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -111,7 +116,10 @@ class Manager:
                 for reflector in self._reflectors:
                     await reflector.store.synced.wait()
         except TimeoutError:
-            raise TimeoutError(f"after {SYNC_LIMIT:.0f} s: {self._unready()}") from None
+            raise NeverReady(
+                f"after {SYNC_LIMIT:.0f} s {self._unready()}: does the API server answer, are these kinds installed, and may "
+                "this account list them? The warnings before this line have its words"
+            ) from None
         _settle_memory()
         election = self._settings.leader_election
         if not election.leader_elect:

@@ -184,3 +184,18 @@ def test_an_api_server_that_does_not_answer_is_told_in_one_line(tmp_path: Path, 
     assert main(["provisioner", "--config", str(path)]) == 1
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("corral provisioner: GET /api/v1/namespaces/kube-system")
+
+
+def test_a_service_that_never_gets_its_lists_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("runtime.manager.SYNC_LIMIT", 0.2)
+    (tmp_path / "kubeconfig").write_text(UNREACHABLE)
+    path = tmp_path / "service.yaml"
+    path.write_text(
+        f"clientConnection: {{kubeconfig: {tmp_path}/kubeconfig}}\nhealth: {{bindAddress: '0'}}\nmetrics: {{bindAddress: '0'}}"
+    )
+    assert main(["admission", "--config", str(path)]) == 1
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert "corral admission: after 0 s no complete list yet of: provisioningrequests, workloads, " in told.splitlines()[-1]
