@@ -65,7 +65,8 @@ Judgement = Accepted | NotYet | Refused
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Ways to look things up. `template` takes (namespace, name); `taken` names another request that serves (workload, check).
+    """Ways to look things up. `template` takes (namespace, name). `taken` says what serves (Workload, check, names of pod
+    sets) already, in place of a request: another request, or a booking that outlived its own.
 
     `pools` are the names of all pools. `template_grace`: seconds that a PodTemplate may be missing.
     """
@@ -74,7 +75,7 @@ class Desk:
     policy: Callable[[str], ours.CapacityPolicy | None]
     look: Look
     pools: Collection[str]
-    taken: Callable[[ProvisioningRequest, str, str], str | None] = lambda _request, _workload, _check: None
+    taken: Callable[[ProvisioningRequest, Workload, str, Collection[str]], str | None] = lambda *_: None
     template_grace: float = TEMPLATE_GRACE
 
 
@@ -186,12 +187,12 @@ def _standing(
     if isinstance(workload, NoQuota):
         return workload
     check = request.metadata.annotations.get(CHECK, "")
-    other = desk.taken(request, workload.metadata.uid, check)
+    other = desk.taken(request, workload, check, [pod_set.name for pod_set in offer.gang.pod_sets])
     objections: Iterable[NoQuota | None] = (
         authority.reserved(workload, check, desk.look),
         authority.on_terms(check, offer.terms.policy, desk.look),
         authority.within(workload, offer.gang.pod_sets, desk.look),
-        NoQuota(f"request {other} serves Workload {workload.metadata.name} already") if other else None,
+        NoQuota(f"{other} serves Workload {workload.metadata.name} already") if other else None,
     )
     objection = next((each for each in objections if each), None)
     return objection or replace(offer, workload=_key(workload), check=check, priority=workload.spec.priority or 0)

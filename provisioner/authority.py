@@ -5,7 +5,7 @@ for a check of ours, the request is on the terms of the policy that this check c
 quota was reserved for. All others are bare requests, which a policy admits by namespace.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capacity.model import PodSet
@@ -14,7 +14,10 @@ from kube.autoscaling import ProvisioningRequest
 from kube.meta import OwnerReference
 from kube.podspec import pod_set, template
 from kube.requests import PodSpecError
+from kube.times import instant
+from provisioner.owners import reserved_since
 from provisioner.state import CONTROLLER, WORKLOAD_UID
+from provisioner.steps import BEFORE
 
 WORKLOAD = "corral.dev/workload"
 CHECK = "corral.dev/admission-check"
@@ -111,6 +114,22 @@ def _chosen(reference: kueue.ParametersReference | None, look: Look) -> str | No
     if (reference.api_group, reference.kind) == (kueue.GROUP, "ProvisioningRequestConfig"):
         config = look.config(reference.name)
         return config.spec.parameters.get("policy") if config else None
+    return None
+
+
+def holding(
+    bookings: Iterable[ours.Booking], request: ProvisioningRequest, workload: kueue.Workload, pod_sets: Collection[str]
+) -> str | None:
+    """The name of another request's booking that holds capacity for one of the pod sets under the quota reserved now.
+
+    One made under an earlier reservation is on its way out, as soon as its last pods are.
+    """
+    for booking in bookings:
+        held = {each.name for each in booking.spec.pod_sets} & set(pod_sets)
+        another = booking.spec.request.uid != request.metadata.uid and booking.status.phase in (*BEFORE, "Provisioned")
+        made = booking.metadata.creation_timestamp
+        if held and another and not (made and reserved_since(workload, instant(made))):
+            return booking.metadata.name
     return None
 
 

@@ -21,7 +21,7 @@ from provisioner.clouds.base import CloudError, ErrorKind
 from provisioner.lifecycle import next_step
 from provisioner.observing import Observer
 from provisioner.settings import ProvisionerSettings
-from provisioner.state import BOOKINGS_BY_REQUEST, FINALIZER, MANAGER, State
+from provisioner.state import BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, State
 from provisioner.steps import Buy, Drop, Mark, Quarantine, Step, Terminate, Terms, Unmark, Wait, Write
 from runtime.client import Client, Resource
 from runtime.controller import DONE, Controller, Result
@@ -30,7 +30,6 @@ from runtime.events import Recorder
 from runtime.logging import get_logger
 
 AGAIN = Result(requeue_after=0.0)
-BOOKINGS_BY_WORKLOAD = "workload"
 WORKERS = 8
 TIMEOUT = 150.0
 """Seconds for one step: longer than a cloud's launch may take."""
@@ -203,8 +202,7 @@ def _labels_for(booking: ours.Booking, node: core.Node) -> dict[str, str]:
 
 
 def controller(reconciler: BookingReconciler, state: State) -> Controller[str]:
-    """The controller, woken by changes of bookings and of all that they rest on. Make it once, before the stores are filled."""
-    state.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
+    """The controller, woken by changes of bookings and of all that they rest on."""
     new: Controller[str] = Controller("bookings", reconciler.reconcile, workers=WORKERS, timeout=TIMEOUT)
 
     def named(found: Iterable[ours.Booking]) -> list[str]:

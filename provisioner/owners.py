@@ -22,9 +22,15 @@ def of_workload(workload: Workload, request: bool | None, booked: datetime) -> t
     if quota is None or quota.status != "True":
         evicted = workload.condition("Evicted")
         return Owner.DONE, f"{named} has no quota any more{f' ({evicted.reason})' if evicted else ''}"
-    if request is False and quota.last_transition_time and instant(quota.last_transition_time) > booked:
+    if request is False and reserved_since(workload, booked):
         return Owner.DONE, f"{named} was evicted and has quota for a new attempt"
     return (Owner.ADMITTED if workload.admitted else Owner.WAITING), named
+
+
+def reserved_since(workload: Workload, booked: datetime) -> bool:
+    """Whether the quota that the Workload holds was reserved after `booked`."""
+    quota = workload.condition("QuotaReserved")
+    return bool(quota and quota.last_transition_time and instant(quota.last_transition_time) > booked)
 
 
 def of_bare(request: bool | None) -> tuple[Owner, str]:

@@ -6,7 +6,7 @@ does not see in its stores yet is remembered, so that a pass never plans twice o
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +16,9 @@ from capacity.plan import plan
 from capacity.quantity import dollars
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
+from kube.kueue import Workload
 from kube.resources import PROVISIONING_REQUESTS
+from provisioner import authority
 from provisioner.acceptance import Accepted, Desk, NotYet
 from provisioner.authority import CHECK, Look
 from provisioner.cases import Case, case_of
@@ -27,7 +29,7 @@ from provisioner.outcomes import Book, pools_of
 from provisioner.progress import Failed, Provisioned, Waiting, attempts, standing
 from provisioner.room import Planner as Plan
 from provisioner.snapshots import NodeCache, room
-from provisioner.state import BOOKINGS_BY_REQUEST, CLASS, MANAGER, REQUESTS_BY_WORKLOAD, State
+from provisioner.state import BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, CLASS, MANAGER, REQUESTS_BY_WORKLOAD, State
 from provisioner.statuses import Status, apply_body, news, status_of, stored
 from provisioner.turns import Candidate, Memo, Pass
 from provisioner.view import View, take
@@ -133,13 +135,20 @@ class Planner:
             state.settings.template_grace_seconds,
         )
 
-    def _taken(self, request: ProvisioningRequest, workload: str, check: str) -> str | None:
-        """Another request that serves the same Workload for the same check: one quota buys once."""
-        for other in self._state.requests.by(REQUESTS_BY_WORKLOAD, workload):
+    def _taken(self, request: ProvisioningRequest, workload: Workload, check: str, pod_sets: Collection[str]) -> str | None:
+        """What serves the same Workload for the same check or pod sets already: one quota buys once.
+
+        A booking goes on when its request is deleted under it: a new request must not buy for the same pods again.
+        """
+        for other in self._state.requests.by(REQUESTS_BY_WORKLOAD, workload.metadata.uid):
             same = other.metadata.annotations.get(CHECK, "") == check and other.spec.provisioning_class_name == CLASS
             if same and other.metadata.uid != request.metadata.uid and self._serves(other):
-                return other.metadata.name
-        return None
+                return f"request {other.metadata.name}"
+        uid = workload.metadata.uid
+        unseen = (each for each in self._creator.unseen().values() if each.spec.workload and each.spec.workload.uid == uid)
+        bookings = (*self._state.bookings.by(BOOKINGS_BY_WORKLOAD, uid), *unseen)
+        held = authority.holding(bookings, request, workload, pod_sets)
+        return f"booking {held} of another request" if held else None
 
     def _serves(self, other: ProvisioningRequest) -> bool:
         status = self._old(other)

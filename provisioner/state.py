@@ -31,6 +31,7 @@ WORKLOAD_UID = "corral.dev/workload-uid"
 PODS_BY_NODE = "node"
 REQUESTS_BY_WORKLOAD = "workload"
 BOOKINGS_BY_REQUEST = "request"
+BOOKINGS_BY_WORKLOAD = "workload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class State:
         self.pods.add_index(PODS_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
         self.requests.add_index(REQUESTS_BY_WORKLOAD, lambda request: [request.metadata.labels.get(WORKLOAD_UID, "")])
         self.bookings.add_index(BOOKINGS_BY_REQUEST, lambda booking: [booking.spec.request.uid])
+        self.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
 
     def pool(self, name: str) -> ours.CapacityPool | None:
         return self.pools.get(("", name))

@@ -134,7 +134,12 @@ NOTHING = template(requests={})
         pytest.param(request(bare=True), {}, Refused, "NoQuota", "no Workload stands behind this", id="bare"),
         pytest.param(request(count=5), {}, NotYet, "NoQuota", "asks for 5 pods, quota is reserved for 4", id="greedy"),
         pytest.param(
-            request(), {"taken": lambda *_: "first"}, NotYet, "NoQuota", "request first serves Workload job", id="served-already"
+            request(),
+            {"taken": lambda *_: "request first"},
+            NotYet,
+            "NoQuota",
+            "request first serves Workload job",
+            id="served-already",
         ),
     ],
 )

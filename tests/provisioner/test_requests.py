@@ -1,12 +1,15 @@
 """The planner's reconciler on a stand-in for the API server, in virtual time."""
 
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 
 from capacity.plan import plan
 from kube.autoscaling import ProvisioningRequest
+from kube.kueue import Workload
 from kube.meta import decode
+from kube.times import stamp
 from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder
@@ -108,6 +111,43 @@ async def test_one_workload_is_served_once(world: Planning) -> None:
     await world.turn()
     assert world.said("two")["Failed"] == ("True", "NoQuota")
     assert len(world.bookings()) == 1
+
+
+@pytest.mark.parametrize(
+    ("phase", "served"),
+    [
+        pytest.param("Provisioned", False, id="held"),
+        pytest.param("Joining", False, id="coming"),
+        pytest.param("Releasing", True, id="going"),
+    ],
+)
+async def test_a_deleted_request_does_not_free_its_quota_for_another(world: Planning, phase: str, served: bool) -> None:
+    world.ask("one", uid="one")
+    await world.turn()
+    (made,) = world.bookings()
+    world.move(made.metadata.name, phase=phase)
+    world.state.requests.put(("team", "one"), None)
+    world.ask("two", uid="two")
+    await world.turn()
+    assert (world.written("create", "bookings") == 2) is served
+    if not served:
+        assert world.said("two") == {"Accepted": ("False", "NoQuota")}
+
+
+async def test_a_booking_under_an_earlier_reservation_of_quota_keeps_nobody_waiting(world: Planning) -> None:
+    """Its pods may take long to end: the workload was evicted, and has quota for its next attempt."""
+    world.ask("one", uid="one")
+    await world.turn()
+    (made,) = world.bookings()
+    world.move(made.metadata.name, phase="Provisioned")
+    world.state.requests.put(("team", "one"), None)
+    raw = workload().to_json()
+    raw["status"]["conditions"][0]["lastTransitionTime"] = stamp(world.clock() + timedelta(seconds=5))
+    world.add(decode(raw, Workload))
+    world.clock.advance(6)
+    world.ask("two", uid="two")
+    await world.turn()
+    assert world.written("create", "bookings") == 2
 
 
 async def test_an_answer_that_is_lost_counts_as_done(world: Planning) -> None:
