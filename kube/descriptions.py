@@ -1,15 +1,7 @@
 """What users read in `kubectl explain`: words for each field, by model ("" is the object itself, else the model's docstring)."""
 
-from collections.abc import Mapping
-
 from kube import autoscaling, core, meta, ours
-
-Words = Mapping[type, Mapping[str, str]]
-
-_API_VERSION = "Group and version of this object's schema."
-_KIND = "Kind of this object."
-
-_OBJECT = {"api_version": _API_VERSION, "kind": _KIND}
+from kube.booking_words import BOOKING, OBJECT, Words
 
 _META: Words = {
     meta.Condition: {
@@ -37,7 +29,7 @@ _POOL: Words = {
         "time_added": "When it was added.",
     },
     ours.CapacityPool: {
-        **_OBJECT,
+        **OBJECT,
         "": "One place to get nodes from: a cloud account, or nodes that are there already.",
         "spec": "What the pool may use and buy.",
         "status": "What was found there; written by the provisioner.",
@@ -157,7 +149,7 @@ _POOL: Words = {
 
 _POLICY: Words = {
     ours.CapacityPolicy: {
-        **_OBJECT,
+        **OBJECT,
         "": "What a queue wants of capacity: order, place, time and cost.",
         "spec": "What is wanted.",
         "status": "Whether it can be had; written by the provisioner.",
@@ -204,95 +196,9 @@ _POLICY: Words = {
     ours.BareRequests: {"": "Requests that no Workload stands behind.", "namespaces": "Namespaces that may make them."},
 }
 
-_BOOKING: Words = {
-    ours.Booking: {
-        **_OBJECT,
-        "": "Capacity that belongs to one request until it is released; the durable record of one attempt.",
-        "spec": "The plan; never changes.",
-        "status": "How far it is; written by the provisioner.",
-    },
-    ours.BookingSpec: {
-        "request": "The ProvisioningRequest.",
-        "attempt": "Number of the attempt, from 1.",
-        "installation": "The installation of Corral that made the booking.",
-        "policy": "Name of the CapacityPolicy.",
-        "pod_sets": "The gang.",
-        "provision_deadline": "When all must be ready.",
-        "booking_seconds": "Seconds from Provisioned to the first pod.",
-        "workload": "The Kueue Workload.",
-        "nodes": "Nodes taken that are there already.",
-        "purchases": "Nodes to be bought.",
-        "cost_per_hour": "Dollars an hour that the plan adds.",
-        "node_count": "Nodes taken and bought together.",
-        "domains": "The value chosen for each required topology key.",
-        "traceparent": "Trace context of the workload.",
-    },
-    ours.BookedPodSet: {
-        "name": "Name of the pod set.",
-        "count": "Number of pods.",
-        "label": "Node label key that steers its pods.",
-        "requests": "What one pod asks for: milli-cores of cpu, base units of the rest.",
-    },
-    ours.BookedNode: {
-        "name": "Name of the node.",
-        "pool": "Name of the pool.",
-        "pods": "Pods that the node is to hold, by pod set.",
-        "provider_id": "The node's spec.providerID.",
-    },
-    ours.BookedPurchase: {
-        "name": "Name of the purchase, unique in the booking.",
-        "pool": "Name of the pool.",
-        "source": "The source of the pool.",
-        "offering": "Name of the offering.",
-        "shape": "Instance type.",
-        "zone": "Zone.",
-        "capacity_type": "How it is paid for.",
-        "count": "Number of nodes.",
-        "pods": "Pods that each node is to hold, by pod set.",
-        "reservation_id": "The cloud's id of the reservation.",
-        "domain": "Topology labels that the nodes must carry.",
-        "price_per_hour": "Dollars an hour that one node adds.",
-    },
-    ours.Launch: {
-        "purchase": "Name of the purchase.",
-        "token": "Token that makes the call idempotent.",
-        "count": "Number of nodes.",
-        "state": "Pending until the outcome is known.",
-        "at": "When the call was written down.",
-        "message": "The cloud's own words.",
-        "reason": "Class of a failure.",
-    },
-    ours.BookedInstance: {
-        "id": "The cloud's id of the machine.",
-        "purchase": "Name of the purchase.",
-        "state": "How far the machine is.",
-        "node": "Name of its node.",
-        "provider_id": "The node's spec.providerID.",
-        "message": "Why it is in this state.",
-        "since": "Since when it is in this state.",
-        "token": "Token of the launch.",
-        "launched_at": "When it was launched.",
-        "verdict": "What verification found.",
-        "missing_since": "Since when the cloud doesn't show it.",
-    },
-    ours.BookingStatus: {
-        "phase": "Where the booking is on its way.",
-        "reason": "One word for why.",
-        "message": "Why, for people.",
-        "phase_since": "When the phase began.",
-        "marked_at": "When the free nodes bore their marks.",
-        "provisioned_at": "When all was ready.",
-        "first_pod_at": "When the first pod came.",
-        "idle_since": "Since when no pod of the gang is there.",
-        "launches": "Cloud calls, each written before it is made.",
-        "instances": "Machines of this booking.",
-        "conditions": "Aspects of the booking's present state.",
-    },
-}
-
 _REQUEST: Words = {
     autoscaling.ProvisioningRequest: {
-        **_OBJECT,
+        **OBJECT,
         "": "Asks for room for groups of pods ahead of time; the class decides how it is provided.",
         "spec": "What is asked for; can't change.",
         "status": "How far it is; written by whoever serves the class.",
@@ -315,4 +221,4 @@ _REQUEST: Words = {
     },
 }
 
-DESCRIPTIONS: Words = {**_META, **_POOL, **_POLICY, **_BOOKING, **_REQUEST}
+DESCRIPTIONS: Words = {**_META, **_POOL, **_POLICY, **BOOKING, **_REQUEST}

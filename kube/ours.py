@@ -1,28 +1,29 @@
-"""The kinds of group `corral.dev/v1alpha1`: CapacityPool, CapacityPolicy and Booking. The CRDs are generated from these models.
-
-Durations are Go duration strings ("20m"), money is a decimal string of dollars ("32.77"), instants are RFC 3339 in
-whole seconds.
-"""
+"""The kinds of group `corral.dev/v1alpha1`: CapacityPool, CapacityPolicy, Booking. The CRDs are generated from these models."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kube.bookings import BookedInstance as BookedInstance
+from kube.bookings import BookedNode as BookedNode
+from kube.bookings import BookedPodSet as BookedPodSet
+from kube.bookings import BookedPurchase as BookedPurchase
+from kube.bookings import Booking as Booking
+from kube.bookings import BookingSpec as BookingSpec
+from kube.bookings import BookingStatus as BookingStatus
+from kube.bookings import Launch as Launch
 from kube.core import Taint
-from kube.meta import Condition, ObjectKey, ObjectMeta, Record
-
-GROUP = "corral.dev"
-VERSION = "v1alpha1"
-
-Duration = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=32)]
-Money = Annotated[str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,6})?$", max_length=16)]
-Count = Annotated[int, Meta(ge=0, le=1_000_000)]
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
-LabelKey = Annotated[str, Meta(min_length=1, max_length=316)]
-Text = Annotated[str, Meta(max_length=32768)]
-SourceType = Literal["reserved", "capacity-block", "on-demand"]
-CapacityTypeName = Literal["reserved", "capacity-block", "on-demand", "queued"]
-
+from kube.fields import GROUP as GROUP
+from kube.fields import VERSION as VERSION
+from kube.fields import CapacityTypeName as CapacityTypeName
+from kube.fields import Count as Count
+from kube.fields import Duration as Duration
+from kube.fields import LabelKey as LabelKey
+from kube.fields import Money as Money
+from kube.fields import Name as Name
+from kube.fields import SourceType as SourceType
+from kube.fields import Text as Text
+from kube.meta import Condition, ObjectMeta, Record
 
 # --- CapacityPool ---------------------------------------------------------------------------------------------------------
 
@@ -249,124 +250,3 @@ class CapacityPolicy(Record, frozen=True, kw_only=True):
     api_version: str = f"{GROUP}/{VERSION}"
     kind: str = "CapacityPolicy"
     status: CapacityPolicyStatus = CapacityPolicyStatus()
-
-
-# --- Booking --------------------------------------------------------------------------------------------------------------
-
-
-class BookedPodSet(Record, frozen=True, kw_only=True):
-    """`label` is the node label key `<booking>.booking.corral.dev/<pod set>` that steers this pod set's pods.
-
-    `requests` is what one pod asks for as the scheduler counts it: milli-cores of cpu, base units of the rest, `pods: 1`
-    included.
-    """
-
-    name: str
-    count: int
-    label: str
-    requests: dict[str, int] = {}
-
-
-class BookedNode(Record, frozen=True, kw_only=True):
-    """A node that was there before, taken by this booking, and how many pods of each pod set it is to hold."""
-
-    name: str
-    pool: str
-    pods: dict[str, int]
-    provider_id: str = field(default="", name="providerID")
-
-
-class BookedPurchase(Record, frozen=True, kw_only=True):
-    """`count` nodes of one offering. `name` is unique in the booking; launch tokens derive from request UID, attempt,
-    it and a number.
-    """
-
-    name: str
-    pool: str
-    source: str
-    offering: str
-    shape: str
-    zone: str
-    capacity_type: str
-    count: int
-    pods: dict[str, int]
-    reservation_id: str = field(default="", name="reservationID")
-    domain: dict[str, str] = {}
-    price_per_hour: Money = "0"
-
-
-class BookingSpec(Record, frozen=True, kw_only=True):
-    """The plan, written before the first cloud call and never changed after."""
-
-    request: ObjectKey
-    attempt: int
-    installation: str
-    policy: str
-    pod_sets: tuple[BookedPodSet, ...]
-    provision_deadline: str
-    booking_seconds: int
-    workload: ObjectKey | None = None
-    nodes: tuple[BookedNode, ...] = ()
-    purchases: tuple[BookedPurchase, ...] = ()
-    cost_per_hour: Money = "0"
-    node_count: int = 0  # of nodes and purchases together, for people
-    domains: dict[str, str] = {}
-    traceparent: str = ""
-
-
-class Launch(Record, frozen=True, kw_only=True):
-    """One cloud call, written before it is made. `state`: Pending until its outcome is known, then Answered or Failed.
-
-    `reason` is the class of a failure (the cloud's ErrorKind), `message` the cloud's own words.
-    """
-
-    purchase: str
-    token: str
-    count: int
-    state: Literal["Pending", "Answered", "Failed"]
-    at: str
-    message: Text = ""
-    reason: str = ""
-
-
-class BookedInstance(Record, frozen=True, kw_only=True):
-    """One machine of this booking. `state` runs Launched, Joined, Ready; Bad is quarantined; Terminating until the
-    cloud says Gone.
-    """
-
-    id: str
-    purchase: str
-    state: Literal["Launched", "Joined", "Ready", "Bad", "Terminating", "Gone", "Transferred"]
-    node: str = ""
-    provider_id: str = field(default="", name="providerID")
-    message: Text = ""
-    since: str = ""
-    token: str = ""
-    launched_at: str = ""
-    verdict: str = ""
-    missing_since: str = ""
-
-
-class BookingStatus(Record, frozen=True, kw_only=True):
-    """`phase`: Marking (free nodes get taint and label) > Launching > Joining > Provisioned > Releasing > Released;
-    Failing (rolls back) > Failed instead after any step before Provisioned."""
-
-    phase: Literal["Marking", "Launching", "Joining", "Provisioned", "Releasing", "Released", "Failing", "Failed"] = "Marking"
-    reason: str = ""
-    message: Text = ""
-    phase_since: str | None = None
-    marked_at: str | None = None
-    provisioned_at: str | None = None
-    first_pod_at: str | None = None
-    idle_since: str | None = None
-    launches: tuple[Launch, ...] = ()
-    instances: tuple[BookedInstance, ...] = ()
-    conditions: tuple[Condition, ...] = ()
-
-
-class Booking(Record, frozen=True, kw_only=True):
-    metadata: ObjectMeta
-    spec: BookingSpec
-    api_version: str = f"{GROUP}/{VERSION}"
-    kind: str = "Booking"
-    status: BookingStatus = BookingStatus()
