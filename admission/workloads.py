@@ -21,6 +21,7 @@ from runtime.store import Key
 from runtime.telemetry import TRACEPARENT, traceparent
 
 STALE = 0.2  # seconds until what another writer did should have reached the stores
+OBSTRUCTED = 1.0  # seconds until something in the way of a request may be gone; a foreign finalizer can hold it for long
 
 
 @dataclass(slots=True)
@@ -74,8 +75,10 @@ class Workloads:
             self._journeys.follow(workload, self._now())
         try:
             await self._act(turn)
-        except (Conflict, AlreadyExists):
+        except Conflict:
             return Result(STALE)
+        except AlreadyExists:
+            return Result(OBSTRUCTED)
         except NotFound:
             return DONE  # deleted meanwhile, the workload or its namespace: its event brings what is left to do
         return turn.result

@@ -12,7 +12,7 @@ from admission.checks import Checks
 from admission.journeys import waiting
 from admission.requests import Attempt
 from admission.view import BY_WORKLOAD, Stores, prospect, terms_of, workload_uid
-from admission.workloads import STALE, Workloads
+from admission.workloads import OBSTRUCTED, STALE, Workloads
 from admission.writer import make_request
 from kube.kueue import Workload
 from runtime.controller import DONE, Result
@@ -187,7 +187,7 @@ async def test_a_strange_request_under_our_name_is_removed_first(world: World) -
     attempt = world.attempt(given)
     planted = {"metadata": {"name": attempt.name, "uid": "planted"}, "spec": {}}
     world.client.objects["provisioningrequests", attempt.name] = planted
-    assert await world.turn(given) == Result(STALE)
+    assert await world.turn(given) == Result(OBSTRUCTED)
     assert ("provisioningrequests", attempt.name) not in world.client.objects
     assert await world.turn(given) == DONE
     assert world.client.objects["provisioningrequests", attempt.name]["metadata"]["uid"] != "planted"
