@@ -85,6 +85,14 @@ def observed(plan: Plan, pools: Iterable[str], todo: ToPlan, now: datetime) -> W
     return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
 
 
+def broken(error: Exception, todo: ToPlan, now: datetime) -> Waiting | Failed:
+    """The planner failed on this gang: a fault of ours, which must hold up no other, nor this one for ever."""
+    text = f"the planner failed on it: {error!r:.200}"
+    if now >= todo.deadline:
+        return Failed("Undecidable", text)
+    return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+
+
 def undecidable(outcome: Undecidable) -> Failed:
     return Failed("Undecidable", f"it can't be told whether this gang would fit: {'; '.join(outcome.reasons)}")
 

@@ -99,12 +99,12 @@ class Reaper:
             await asyncio.sleep(PERIOD)
 
     async def turn(self) -> None:
-        """One look at everything. What fails is tried again the next time."""
+        """One look at everything. What fails, or can't be read (ValueError), is tried again the next time."""
         try:
             await self._see_to_marks()
             for pool, cloud in sorted(self._state.clouds.items()):
                 await self._pool(pool, cloud)
-        except (ApiError, TransportError) as error:
+        except (ApiError, TransportError, ValueError) as error:
             _log.warning("a look for orphans failed", error=str(error))
 
     async def _pool(self, pool: str, cloud: Cloud) -> None:

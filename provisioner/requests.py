@@ -25,7 +25,7 @@ from provisioner.cases import Case, case_of
 from provisioner.closing import closed
 from provisioner.creation import Creator, Writer, traced
 from provisioner.ordering import turn
-from provisioner.outcomes import Book, pools_of
+from provisioner.outcomes import Book, broken, pools_of
 from provisioner.progress import Failed, Provisioned, Waiting, attempts, standing
 from provisioner.room import Planner as Plan
 from provisioner.snapshots import NodeCache, room
@@ -87,7 +87,8 @@ class Planner:
         requests = sorted(self._requests(), key=lambda r: (r.metadata.creation_timestamp or "", r.metadata.uid))
         self._forget({request.metadata.uid for request in requests})
         view = take(self._state, now, self._creator.unseen())
-        cases = [self._case(request, now) for request in requests]
+        desk = self._desk()
+        cases = [case for request in requests if (case := self._case(request, desk, now))]
         planned, whole = await self._in_turn(view, [case for case in cases if case.todo], now)
         told = [case for case in (*cases, *planned) if case.finding is not None]
         sent = await self._tell_all(told, now)
@@ -106,10 +107,15 @@ class Planner:
             for uid in known.keys() - there:
                 del known[uid]
 
-    def _case(self, request: ProvisioningRequest, now: datetime) -> Case:
+    def _case(self, request: ProvisioningRequest, desk: Desk, now: datetime) -> Case | None:
+        """None for a request that can't be judged for a fault of ours: the others are served all the same."""
         uid = request.metadata.uid
         bookings = self._creator.with_unseen(uid, self._state.bookings.by(BOOKINGS_BY_REQUEST, uid))
-        case = case_of(request, self._old(request), self._accepted.get(uid), bookings, self._desk(), now)
+        try:
+            case = case_of(request, self._old(request), self._accepted.get(uid), bookings, desk, now)
+        except Exception:
+            _log.exception("a request could not be judged", request=f"{request.metadata.namespace}/{request.metadata.name}")
+            return None
         if case.accepted is not None:
             self._accepted[uid] = case.accepted
         return case
@@ -177,7 +183,11 @@ class Planner:
         assert case.todo is not None
         assert case.since is not None
         candidate = Candidate(case.accepted, case.todo, case.since, now)
-        outcome = await asyncio.to_thread(current.turn, candidate)
+        try:
+            outcome = await asyncio.to_thread(current.turn, candidate)
+        except Exception as error:
+            _log.exception("a gang could not be planned", gang=case.accepted.gang.name)
+            return replace(case, finding=broken(error, case.todo, now))
         if not isinstance(outcome, Book):
             self._trace_wait(case, outcome, now)
             return replace(case, finding=outcome)

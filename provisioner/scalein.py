@@ -73,7 +73,10 @@ class ScaleInLoop:
             await asyncio.sleep(PERIOD)
 
     async def turn(self) -> None:
-        """One look at all nodes. What fails is tried again the next time; a cloud that fails is left alone until then."""
+        """One look at all nodes. What fails is tried again the next time; a cloud that fails is left alone until then.
+
+        A ValueError is an object that can't be read: it must not end the process.
+        """
         failing: set[str] = set()
         for node in list(filter(_candidate, self._state.nodes.values())):
             pool = _pool(node)
@@ -81,7 +84,7 @@ class ScaleInLoop:
                 continue
             try:
                 await self._one(node)
-            except (ApiError, TransportError, CloudError) as error:
+            except (ApiError, TransportError, CloudError, ValueError) as error:
                 _log.warning("scale-in failed; it is tried again", node=node.metadata.name, error=str(error))
                 if isinstance(error, CloudError):
                     failing.add(pool)

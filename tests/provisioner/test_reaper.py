@@ -150,3 +150,16 @@ async def test_a_restored_cluster_keeps_what_runs() -> None:
 
     assert not here.cloud.terminated
     assert KEY in here.api.of("nodes", "n-i0").metadata.labels
+
+
+async def test_what_cannot_be_read_is_tried_again() -> None:
+    here = Setting()
+    here.machine("i0")
+    await here.turns(4)
+    here.api.errors["list"] = [ValueError("Expected `str`, got `int` - at `$.metadata.name`")]
+
+    await here.turns(1)
+    assert not here.cloud.terminated
+    await here.turns(1)
+
+    assert here.cloud.terminated == ["i0"]

@@ -10,11 +10,12 @@ from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import decode
 from kube.times import stamp
+from provisioner.cases import case_of
 from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder
 from tests.conftest import WallClock
-from tests.provisioner.make import pool, template, workload
+from tests.provisioner.make import policy, pool, template, workload
 from tests.provisioner.world_of_requests import Events, World
 
 pytestmark = pytest.mark.looptime
@@ -68,6 +69,38 @@ async def test_a_pool_that_is_paused_while_a_plan_is_made_is_not_booked(world: P
     await world.turn()
     assert world.bookings() == []
     assert world.said()["Provisioned"] == ("False", "GangIncomplete")
+
+
+async def test_a_gang_that_breaks_the_planner_holds_up_no_other(world: Planning) -> None:
+    def breaking(gang: Any, *more: Any) -> Any:
+        if gang.pod_sets[0].count == 3:
+            raise ZeroDivisionError("by zero")
+        return plan(gang, *more)
+
+    world.planner = Planner(world.state, world, cast("Recorder", world.events), world.clock, breaking)
+    world.add(policy(bareRequests={"namespaces": ["team"]}))
+    world.ask("bad", count=3, uid="a", bare=True)
+    world.ask("good", uid="b", bare=True)
+    await world.turn()
+    assert world.said("bad")["Provisioned"] == ("False", "GangIncomplete")
+    assert world.said("good") == WAITS
+    world.clock.advance(24 * 3600)
+    await world.turn()
+    assert world.said("bad")["Failed"] == ("True", "Undecidable")
+
+
+async def test_a_request_that_cannot_be_judged_holds_up_no_other(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaking(request: ProvisioningRequest, *more: Any) -> Any:
+        if request.metadata.name == "bad":
+            raise ZeroDivisionError("by zero")
+        return case_of(request, *more)
+
+    monkeypatch.setattr("provisioner.requests.case_of", breaking)
+    world.ask("bad", uid="a")
+    world.ask("good", uid="b")
+    await world.turn()
+    assert world.said("bad") == {}
+    assert world.said("good") == WAITS
 
 
 async def test_a_pass_with_nothing_new_writes_nothing(world: Planning) -> None:

@@ -166,3 +166,15 @@ def test_pace() -> None:
     assert [pace.take(NOW), pace.take(NOW), pace.take(NOW)] == [True, True, False]
     assert not pace.take(NOW + timedelta(seconds=59))
     assert pace.take(NOW + timedelta(seconds=60))
+
+
+async def test_what_cannot_be_read_is_tried_again() -> None:
+    here = Setting()
+    await here.turns(1)
+    here.api.errors["list"] = [ValueError("Expected `str`, got `int` - at `$.metadata.name`")]
+
+    await here.turns(1)
+    assert not here.cloud.terminated
+    await here.turns(1)
+
+    assert here.cloud.terminated == ["i0"]

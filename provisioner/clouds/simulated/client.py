@@ -40,7 +40,11 @@ class SimulatedCloud:
         self._session: aiohttp.ClientSession | None = None
 
     async def inventory(self) -> Inventory:
-        return _inventory(await self._read("/v1/inventory", [], wire.InventoryView))
+        view = await self._read("/v1/inventory", [], wire.InventoryView)
+        try:
+            return _inventory(view)
+        except ValueError as problem:
+            raise CloudError(ErrorKind.UNKNOWN, f"an inventory that can't be read: {problem}") from problem
 
     async def launch(self, order: Order) -> tuple[Instance, ...]:
         answer = await self._send("POST", "/v1/launch", wire.Instances, self._timeouts.launch, json=_launch(order))

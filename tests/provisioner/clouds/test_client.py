@@ -181,3 +181,14 @@ async def unused_url() -> str:
     server.close()
     await server.wait_closed()
     return f"http://127.0.0.1:{port}"
+
+
+async def test_an_inventory_of_nonsense_is_unknown(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def price(_: str) -> int:
+        raise ValueError("no amount of money")
+
+    monkeypatch.setattr("provisioner.clouds.simulated.client.money", price)
+    async with serve() as url, connected(url) as cloud:
+        with pytest.raises(CloudError) as caught:
+            await cloud.inventory()
+    assert caught.value.kind is ErrorKind.UNKNOWN
