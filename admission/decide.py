@@ -17,8 +17,8 @@ MESSAGE_LIMIT = 1024  # Kueue repeats the message in an event of the job, whose 
 BOOKING_DOMAIN = "booking.corral.dev"
 BOOKED_TAINT = "corral.dev/booked"
 
-# A new attempt can't mend what the workload itself gets wrong.
-FINAL_REASONS = frozenset({"InvalidArgument", "Undecidable", "MissingPodTemplates"})
+# A new attempt can't mend what the workload itself gets wrong. Missing PodTemplates it can: they are ours, and are written anew.
+FINAL_REASONS = frozenset({"InvalidArgument", "Undecidable"})
 
 Conditions = Mapping[str, "Condition"]
 

@@ -203,7 +203,7 @@ def test_pending_says_why(conditions: dict[str, Condition], age: float, message:
         ),
         pytest.param(
             view(request(Failed=true("MissingPodTemplates", "gone"))),
-            Change(State.REJECTED, "MissingPodTemplates: gone"),
+            Change(State.RETRY, "Attempt 1 of 3 failed: MissingPodTemplates: gone", 60),
             id="templates taken away",
         ),
         pytest.param(view(REVOKED), Change(State.REJECTED, "Reclaimed: block ended"), id="revoked before admission"),
