@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capacity.model import ZONE, Resources
 from capacity.quantity import amount
@@ -15,7 +15,7 @@ from kube.times import instant, seconds
 from provisioner import launches, marks, owners, verify
 from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
-from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
+from provisioner.state import BOOKED, QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import Observed, Owner, SeenNode, Verdict
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, NotFound, TransportError
@@ -150,21 +150,20 @@ class Observer:
         return seen
 
     def _expected(self, spec: ours.BookingSpec, purchase: ours.BookedPurchase) -> verify.Expected:
-        labels = {key: value for key, value in {ZONE: purchase.zone, **purchase.domain}.items() if value}
-        return verify.Expected(labels=labels, devices=self._devices(purchase), room=_room(spec, purchase.pods))
-
-    def _devices(self, purchase: ours.BookedPurchase) -> Resources | None:
-        """The extended resources of the shape, as the pool's status keeps them over restarts."""
+        """Devices and taints are the shape's, as the pool's status keeps them over restarts."""
         pool = self._state.pool(purchase.pool)
-        for shape in pool.status.shapes if pool else ():
-            if shape.name == purchase.shape:
-                return {name: amount(name, text) for name, text in shape.allocatable.items() if "/" in name}
-        return None
+        shape = next((each for each in pool.status.shapes if each.name == purchase.shape), None) if pool else None
+        return verify.Expected(
+            labels={key: value for key, value in {ZONE: purchase.zone, **purchase.domain}.items() if value},
+            devices={name: amount(name, text) for name, text in shape.allocatable.items() if "/" in name} if shape else None,
+            room=_room(spec, purchase.pods),
+            taints=_repelling(shape.taints) if shape else None,
+        )
 
     def _with_daemons(self, expected: verify.Expected, pool: str) -> verify.Expected:
         found = self._state.pool(pool)
         required = found.spec.readiness.required_daemon_sets if found else ()
-        return verify.Expected(expected.labels, expected.devices, required, expected.room)
+        return replace(expected, daemon_sets=required)
 
     def _seen(self, booking: ours.Booking, node: core.Node, pods: Mapping[str, int], expected: verify.Expected) -> SeenNode:
         name = booking.metadata.name
@@ -194,6 +193,7 @@ class Observer:
             taken=nodes.requested(pod for pod in pods if booking not in marks.bookings_on(pod.spec.node_selector)),
             daemon_sets=frozenset(_ready_daemons(pods)),
             unschedulable=node.spec.unschedulable,
+            taints=_repelling(node.spec.taints),
         )
 
 
@@ -268,6 +268,11 @@ def _room(spec: ours.BookingSpec, pods: Mapping[str, int]) -> Resources:
         for name, number in each.requests.items():
             total[name] += number * pods.get(each.name, 0)
     return {name: number for name, number in total.items() if number}
+
+
+def _repelling(taints: Iterable[core.Taint]) -> frozenset[tuple[str, str]]:
+    """The taints (key, effect) that keep pods off, ours apart: it is told by the marks."""
+    return frozenset((each.key, each.effect) for each in taints if each.effect != "PreferNoSchedule" and each.key != BOOKED)
 
 
 def _ready_daemons(pods: Iterable[core.Pod]) -> Iterable[str]:

@@ -28,18 +28,23 @@ READINESS = 1200
 class Expected:
     """What the plan promised of a node. `devices` are amounts of extended resources, None while the shape is not known.
 
-    `room` is the sum that the planned pods ask for.
+    `room` is the sum that the planned pods ask for. `taints` (key, effect) are the shape's own, None where any will do: the plan
+    for a node that was there before rests on the taints it had.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     devices: Resources | None = field(default_factory=dict)
     daemon_sets: tuple[str, ...] = ()
     room: Resources = field(default_factory=dict)
+    taints: frozenset[tuple[str, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a node is. `taken` sums the pods that don't belong to the booking. `daemon_sets`: namespace/name, ready there."""
+    """What a node is. `taken` sums the pods that don't belong to the booking. `daemon_sets`: namespace/name, ready there.
+
+    `taints` (key, effect) are those that keep pods off, the booked taint apart.
+    """
 
     ready: bool
     labels: Mapping[str, str]
@@ -47,6 +52,7 @@ class Facts:
     taken: Resources = field(default_factory=dict)
     daemon_sets: frozenset[str] = frozenset()
     unschedulable: bool = False
+    taints: frozenset[tuple[str, str]] = frozenset()
 
 
 def verdict(expected: Expected, facts: Facts) -> tuple[Verdict, str]:
@@ -75,6 +81,8 @@ def _still_waiting(expected: Expected, facts: Facts) -> str:
         return "not Ready"
     if facts.unschedulable:
         return "cordoned"
+    if foreign := _foreign(expected, facts):
+        return f"still has taint {', '.join(foreign)}"
     absent = [key for key, _ in _differing(expected, facts)]
     if absent:
         return f"has no label {', '.join(absent)} yet"
@@ -87,6 +95,12 @@ def _still_waiting(expected: Expected, facts: Facts) -> str:
         f"0 of {wanted} {name}" for name, wanted in sorted(expected.devices.items()) if wanted and not facts.allocatable.get(name)
     ]
     return f"{', '.join(none)} yet" if none else ""
+
+
+def _foreign(expected: Expected, facts: Facts) -> list[str]:
+    """Taints that the shape does not have: startup taints mostly, which somebody takes off; until then no pod is bound there."""
+    foreign = facts.taints - expected.taints if expected.taints is not None else frozenset[tuple[str, str]]()
+    return [f"{key}:{effect}" for key, effect in sorted(foreign)]
 
 
 def _short_of(expected: Expected, facts: Facts) -> str:

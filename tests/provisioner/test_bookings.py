@@ -131,6 +131,22 @@ async def test_nothing_more_is_bought_from_a_pool_that_was_paused() -> None:
     assert not here.api.of("nodes", "a").spec.taints
 
 
+async def test_a_node_with_a_startup_taint_does_not_count_yet() -> None:
+    here = Setting(purchases=(purchase("od", 1),))
+    await here.until("Joining")
+    raw = here.api.objects["nodes", "", "n-i0"]
+    starting = {"key": "starting", "effect": "NoSchedule"}
+    here.api.put("nodes", {**raw, "spec": {**raw["spec"], "taints": [*raw["spec"]["taints"], starting]}})
+    for _ in range(6):
+        await here.turn()
+    assert here.status.phase == "Joining"
+    [machine] = here.status.instances
+    assert machine.message == "still has taint starting:NoSchedule"
+
+    here.api.put("nodes", raw)
+    await here.until("Provisioned")
+
+
 async def test_a_wrong_configuration_backs_nobody_off() -> None:
     here = Setting()
     here.cloud.errors = [CloudError(ErrorKind.CONFIG, "no such launch template")]

@@ -18,6 +18,7 @@ EXPECTED = Expected(
     devices={"nvidia.com/gpu": 8},
     daemon_sets=("kube-system/plugin",),
     room={"cpu": 4000, "pods": 1},
+    taints=frozenset({("gpu", "NoSchedule")}),
 )
 GOOD = Facts(
     ready=True,
@@ -25,7 +26,9 @@ GOOD = Facts(
     allocatable={"nvidia.com/gpu": 8, "cpu": 8000, "pods": 110},
     taken={"cpu": 4000, "pods": 5},
     daemon_sets=frozenset({"kube-system/plugin"}),
+    taints=frozenset({("gpu", "NoSchedule")}),
 )
+STARTING = frozenset({("gpu", "NoSchedule"), ("starting", "NoExecute")})
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,8 @@ GOOD = Facts(
             {"daemon_sets": frozenset()}, Verdict.WAITING, "no ready pod of DaemonSet kube-system/plugin yet", id="DaemonSet"
         ),
         pytest.param({"unschedulable": True}, Verdict.WAITING, "cordoned", id="cordoned"),
+        pytest.param({"taints": STARTING}, Verdict.WAITING, "still has taint starting:NoExecute", id="a startup taint"),
+        pytest.param({"taints": frozenset()}, Verdict.SOUND, "", id="a taint less"),
         pytest.param(
             {"allocatable": {"nvidia.com/gpu": 7, "cpu": 8000, "pods": 110}},
             Verdict.SHORT,
@@ -57,6 +62,10 @@ GOOD = Facts(
 )
 def test_verdict(change: dict[str, Any], found: Verdict, words: str) -> None:
     assert verdict(EXPECTED, replace(GOOD, **change)) == (found, words)
+
+
+def test_a_node_that_was_there_may_have_any_taint() -> None:
+    assert verdict(replace(EXPECTED, taints=None), replace(GOOD, taints=STARTING)) == (Verdict.SOUND, "")
 
 
 def test_an_unknown_shape_is_waited_for() -> None:
