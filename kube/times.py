@@ -6,14 +6,18 @@ from fractions import Fraction
 
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)", re.ASCII)
 _SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
+_CENTURY = 36525 * 86400
 
 
 def seconds(text: str) -> int:
-    """Whole seconds of a Go duration, rounded down: `seconds("1h30m") == 5400`. Raises ValueError for anything else."""
+    """Whole seconds of a Go duration, rounded down: `seconds("1h30m") == 5400`. Raises ValueError for anything else.
+
+    At most a hundred years, which is as good as for ever: instants so far away can still be written down.
+    """
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 32:
         raise ValueError(f'"{text[:40]}" is not a duration: write a number and a unit such as 90s, 20m or 1h30m')
-    return int(sum(Fraction(number) * _SECONDS[unit] for number, unit in parts))
+    return min(_CENTURY, int(sum(Fraction(number) * _SECONDS[unit] for number, unit in parts)))
 
 
 def instant(text: str) -> datetime:
