@@ -14,14 +14,6 @@ Quantity = str | int
 ResourceList = dict[str, Quantity]
 
 
-class PartialObject(Record, frozen=True, kw_only=True):
-    """Any object of which only the metadata matters: a Job, a Namespace, an owner of a Workload."""
-
-    metadata: ObjectMeta
-    api_version: str = ""
-    kind: str = ""
-
-
 # --- what a pod asks for --------------------------------------------------------------------------------------------------
 
 

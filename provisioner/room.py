@@ -42,9 +42,7 @@ class Room:
             return outcome
         best: Outcome | None = None
         for order in self._orders(outcome):
-            again = planner(
-                gang, replace(self.snapshot, offerings=_deal(self.snapshot.offerings, self.budgets, order)), preferences
-            )
+            again = planner(gang, self._dealt(order), preferences)
             if best is None or (isinstance(again, Plan) and (not isinstance(best, Plan) or again.cost < best.cost)):
                 best = again
         best = best or outcome
