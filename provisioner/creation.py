@@ -26,6 +26,8 @@ from runtime.telemetry import TRACEPARENT, context_from, tracer
 BOOKING = Resource(*BOOKINGS)
 UNSEEN = 30.0
 """Seconds for which a booking counts though the store does not show it: by then a create without an answer has failed."""
+CERTAIN = 600.0
+"""The same for one that the API server confirmed: it is there, however long the store lags."""
 _log = get_logger("planner")
 
 
@@ -73,7 +75,7 @@ class Creator:
             installation=self._state.installation,
             provider_id=self._provider_id,
         )
-        name = booking.metadata.name
+        name, patience = booking.metadata.name, CERTAIN
         with traced("book", case.request) as span:
             span.set_attributes({"corral.booking": name, "corral.attempt": booking.spec.attempt})
             try:
@@ -83,8 +85,8 @@ class Creator:
             except (TransportError, ServerError) as error:
                 _log.warning("creating a booking got no certain answer; it is taken as made", booking=name, error=str(error))
                 meta = structs.replace(booking.metadata, creation_timestamp=stamp(now))
-                made, fresh = structs.replace(booking, metadata=meta), True
-        self._created[name] = (made, asyncio.get_running_loop().time() + UNSEEN)
+                made, fresh, patience = structs.replace(booking, metadata=meta), True, UNSEEN
+        self._created[name] = (made, asyncio.get_running_loop().time() + patience)
         return made if fresh else None
 
     def _provider_id(self, node: str) -> str:

@@ -62,10 +62,12 @@ _PROVISION_TIME = meter().create_histogram(
 
 @dataclass(slots=True)
 class Said:
-    """A status that this process wrote, believed until loop time `until`."""
+    """A status that this process wrote, believed until loop time `until`, and for as long as the store shows the version that the
+    request had before."""
 
     status: Status
     until: float
+    before: str
 
 
 class Planner:
@@ -121,8 +123,10 @@ class Planner:
         return case
 
     def _old(self, request: ProvisioningRequest) -> Status:
-        said = self._said.get(request.metadata.uid)
-        return said.status if said and said.until > asyncio.get_running_loop().time() else stored(request)
+        said, version = self._said.get(request.metadata.uid), request.metadata.resource_version
+        if said and (said.until > asyncio.get_running_loop().time() or (version and version == said.before)):
+            return said.status
+        return stored(request)
 
     def _desk(self) -> Desk:
         state = self._state
@@ -241,7 +245,8 @@ class Planner:
                 name = f"{request.metadata.namespace}/{request.metadata.name}"
                 _log.warning("a request's status could not be written", request=name, error=str(error))
                 return False
-            self._said[request.metadata.uid] = Said(new, asyncio.get_running_loop().time() + PATIENCE)
+            until = asyncio.get_running_loop().time() + PATIENCE
+            self._said[request.metadata.uid] = Said(new, until, request.metadata.resource_version)
             await self._announce(case, new, now)
         return True
 

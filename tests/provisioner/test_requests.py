@@ -1,5 +1,6 @@
 """The planner's reconciler on a stand-in for the API server, in virtual time."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any, cast
 
@@ -181,6 +182,17 @@ async def test_a_booking_under_an_earlier_reservation_of_quota_keeps_nobody_wait
     world.ask("two", uid="two")
     await world.turn()
     assert world.written("create", "bookings") == 2
+
+
+async def test_a_store_that_lags_for_minutes_buys_nothing_twice(world: Planning) -> None:
+    world.lag = True
+    world.ask(metadata={"resourceVersion": "7"})
+    for _ in range(9):
+        await world.turn()
+        world.clock.advance(60)
+        await asyncio.sleep(60)
+    assert world.written("create", "bookings") == 1
+    assert world.written("apply", "provisioningrequests") == 1
 
 
 async def test_an_answer_that_is_lost_counts_as_done(world: Planning) -> None:
