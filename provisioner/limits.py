@@ -1,4 +1,4 @@
-"""The limits of a pool as budgets: nodes a source, on-demand nodes, on-demand money of the day."""
+"""Limits as budgets: of a pool the nodes a source, on-demand nodes, on-demand money of the day; what several offerings share."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -47,6 +47,23 @@ def _money(view: View, pool: ours.CapacityPool, whole: int, on_demand: Sequence[
     weight = {offering.name: cost(offering.price, view.now, max(end, view.now + timedelta(seconds=1))) for offering in on_demand}
     text = f"onDemandSpendPerDay ${dollars(whole)} of pool {pool.metadata.name}: ${dollars(spent)} committed today"
     return Budget(text, weight, max(0, whole - spent), whole)
+
+
+def shared(view: View, offerings: Iterable[Offering]) -> tuple[Budget, ...]:
+    """One budget for each place that several offerings sell: pools or sources that name the same reservation or the same stock
+    of one cloud."""
+    places: dict[object, list[Offering]] = {}
+    for offering in offerings:
+        provider = view.pools[offering.pool].spec.provider
+        what = offering.reservation or (offering.shape.name, offering.capacity_type)
+        places.setdefault((repr(provider), what, tuple(sorted(offering.domain.items()))), []).append(offering)
+    return tuple(_place(sellers) for sellers in places.values() if len(sellers) > 1)
+
+
+def _place(sellers: Sequence[Offering]) -> Budget:
+    left, whole = max(each.available for each in sellers), max(each.total for each in sellers)
+    names = [each.name for each in sellers]
+    return Budget(f"{' and '.join(names)} are the same {left} machines", dict.fromkeys(names, 1), left, whole)
 
 
 def idle_cost(view: View, pool: ours.CapacityPool) -> int:

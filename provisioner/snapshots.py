@@ -10,7 +10,7 @@ from kube.times import clock
 from provisioner import daemons
 from provisioner.closing import closed
 from provisioner.clouds.base import Instance, InstanceState, Reservation
-from provisioner.limits import budgets
+from provisioner.limits import budgets, shared
 from provisioner.offerings import Market, Offers, ends, offers
 from provisioner.room import Room
 from provisioner.state import BOOKED, Known
@@ -82,7 +82,8 @@ def room(view: View, pools: Iterable[ours.CapacityPool], cache: NodeCache) -> Ro
         topology_keys=_keys(chosen),
         reservations=_uses(sold),
     )
-    return Room(snapshot, tuple(budget for pool in chosen for budget in budgets(view, pool, offerings)))
+    limits = tuple(budget for pool in chosen for budget in budgets(view, pool, offerings))
+    return Room(snapshot, (*limits, *shared(view, offerings)))
 
 
 def _offers(view: View, pool: ours.CapacityPool, pods: Sequence[PodSet]) -> Offers:

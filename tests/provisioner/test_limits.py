@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.limits import budgets, idle_cost
+from provisioner.limits import budgets, idle_cost, shared
 from provisioner.offerings import Market, offers
 from provisioner.room import Budget
 from provisioner.view import View
@@ -59,3 +59,19 @@ def test_idle_machines_cost_the_rest_of_the_day() -> None:
     machines = known(instance(1), instance(2, tags=tags), instance(3, reservation="cr-1"))
     seen = view(bookings=(booking("b", on_demand(count=1)),), known={"p": machines})
     assert idle_cost(seen, seen.pools["p"]) == 140_000_000
+
+
+@pytest.mark.parametrize(
+    ("provider", "most"),
+    [
+        pytest.param("http://cloud", {"p/res/cr-1/east/a": 4, "p/res/cr-1/east/b": 4}, id="one-cloud"),
+        pytest.param("http://other", {}, id="two-clouds-have-like-names"),
+    ],
+)
+def test_a_reservation_that_two_pools_name_is_there_once(provider: str, most: dict[str, int]) -> None:
+    other = pool("q", source(), provider={"simulated": {"endpoint": provider}})
+    seen = view(pool("p", source()), other)
+    found = [each for of in seen.pools.values() for each in offers(Market(seen, of, seen.known["p"])).offerings]
+    budgets_ = shared(seen, found)
+    assert {name: each.left for each in budgets_ for name in each.weight if name.startswith("p/")} == most
+    assert all(set(each.weight.values()) == {1} and len(each.weight) == 2 for each in budgets_)

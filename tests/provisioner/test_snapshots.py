@@ -1,11 +1,14 @@
 """From a view to the room that plans are made in."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from capacity.model import ZONE, CapacityType, Node
+from capacity.model import ZONE, CapacityType, Gang, Node, Plan, PodSet, Preferences, Shortfall
+from capacity.plan import plan
+from capacity.requirements import Toleration
 from kube import ours
 from provisioner.clouds.base import InstanceState
 from provisioner.snapshots import MARKED, QUARANTINE, NodeCache, room
@@ -65,6 +68,16 @@ def test_nothing_new_on_a_closed_pool(of: ours.CapacityPool, why: str) -> None:
     made = room(seen, seen.pools.values(), NodeCache()).snapshot
     assert [each.booked_by for each in made.nodes] == [f"({why})"]
     assert {(each.available, each.unavailable) for each in made.offerings} == {(0, why)}
+
+
+def test_a_gang_is_not_planned_on_one_reservation_twice() -> None:
+    """cr-1 has 8 machines in all, whichever pool buys them."""
+    seen = view(pool("p", source()), pool("q", source()))
+    pods = PodSet("main", 9, {"cpu": 8000, "nvidia.com/gpu": 8}, tolerations=(Toleration("gpu", "Exists"),))
+    made = room(seen, seen.pools.values(), NodeCache())
+    outcome = made.plan(Gang("g", (pods,)), Preferences(), plan)
+    assert isinstance(outcome, Shortfall)
+    assert isinstance(made.plan(Gang("g", (replace(pods, count=8),)), Preferences(), plan), Plan)
 
 
 def test_an_idle_machine_is_known_by_its_reservation() -> None:
