@@ -38,7 +38,15 @@ class Api:
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> Answer:
         target = f"{path}?{'&'.join(f'{key}={value}' for key, value in query.items())}"
-        self._connection.request(method, target, json.dumps(body) if body is not None else None, self._headers)
+        content = json.dumps(body) if body is not None else None
+        try:
+            return self._send(method, target, content)
+        except (OSError, http.client.HTTPException):  # the server ends a connection that was idle for long; the next is a new one
+            self._connection.close()
+            return self._send(method, target, content)
+
+    def _send(self, method: str, target: str, content: str | None) -> Answer:
+        self._connection.request(method, target, content, self._headers)
         response = self._connection.getresponse()
         return Answer(response.status, json.loads(response.read()))
 

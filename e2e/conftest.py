@@ -4,6 +4,7 @@ It is started once per run of pytest, in a directory of its own, so that several
 already (`python -m e2e.controlplane up`), and so save its start, set CORRAL_CONTROLPLANE to its directory.
 """
 
+import asyncio
 import os
 import shutil
 import signal
@@ -23,6 +24,9 @@ from e2e.spans import SpanReceiver
 from e2e.stack import ROOT, Stack
 
 Kubectl = Callable[..., str]
+
+# Without this, looptime asks for "the" loop of every test that has none, and the one made for it is never closed.
+asyncio.set_event_loop(None)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
