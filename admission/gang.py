@@ -64,7 +64,8 @@ def members(
 ) -> tuple[Member, ...]:
     """The gang, each template as its pods will be.
 
-    Raises FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts its flavor.
+    Raises FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts its flavor, or its topology
+    request is of a kind that the planner doesn't know.
     """
     return tuple(_member(pod_set, assignment, flavors) for pod_set, assignment in needed(workload, on_flavors, managed))
 
@@ -80,7 +81,7 @@ def _member(pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapp
         _tolerate(spec, (each.to_json() for each in flavor.spec.tolerations))
     for container in _containers(template):
         _default_requests(container)
-    _carry_topology(template, pod_set.topology_request)
+    _carry_topology(template, pod_set)
     return Member(pod_set.name, count(pod_set, assignment), template)
 
 
@@ -115,9 +116,15 @@ def _default_requests(container: Json) -> None:
         container["resources"] = {**resources, "requests": {**limits, **(resources.get("requests") or {})}}
 
 
-def _carry_topology(template: Json, request: TopologyRequest | None) -> None:
+def _carry_topology(template: Json, pod_set: WorkloadPodSet) -> None:
     """Kueue's topology request in the words that the provisioner reads; what the template says itself comes first."""
-    wanted = {REQUIRED_TOPOLOGY: request.required, PREFERRED_TOPOLOGY: request.preferred} if request else {}
+    request = pod_set.topology_request or TopologyRequest()
+    if request.pod_set_slice_required_topology or request.pod_set_group_name:
+        raise WorkloadMistakeError(
+            f'pod set "{pod_set.name}": slices and groups of pod sets are not planned for: remove the annotations '
+            "kueue.x-k8s.io/podset-slice-* and kueue.x-k8s.io/podset-group-name, or use a queue without this check"
+        )
+    wanted = {REQUIRED_TOPOLOGY: request.required, PREFERRED_TOPOLOGY: request.preferred}
     carried = {key: value for key, value in wanted.items() if value}
     if carried:
         metadata: Json = template.setdefault("metadata", {})

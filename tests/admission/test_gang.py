@@ -167,6 +167,18 @@ def test_kueues_topology_request_is_carried(topology: Json | None, own: dict[str
     assert found.template.get("metadata", {}).get("annotations") == expected
 
 
+@pytest.mark.parametrize(
+    "topology",
+    [
+        pytest.param({"required": "block", "podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2}, id="slices"),
+        pytest.param({"required": "rack", "podSetGroupName": "leader-and-workers"}, id="groups"),
+    ],
+)
+def test_a_topology_request_that_nobody_plans_for_is_refused_not_ignored(topology: Json) -> None:
+    with pytest.raises(WorkloadMistakeError, match='pod set "main": slices and groups'):
+        gang(workload(pod_set(template=template(), topology=topology)))
+
+
 def test_null_counts_as_absent() -> None:
     given = template(nodeSelector=None, tolerations=None, initContainers=None, containers=[{"name": "c", "resources": None}])
     [found] = gang(workload(pod_set(template=given)))
