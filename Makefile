@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint types contracts unit e2e install lock crds clean
+.PHONY: demo test lint types contracts unit e2e e2e-gangs e2e-parts install lock crds clean
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
@@ -23,9 +23,18 @@ contracts: $(READY)
 unit: $(READY)
 	$(BIN)/pytest -q tests
 
+# Two halves side by side, each with a control plane of its own: the services as a user runs them, and their parts.
+GANGS := e2e/test_gang.py e2e/test_crash.py e2e/test_bad_input.py e2e/test_trace.py
+
 e2e: $(READY)
 	$(BIN)/python -m e2e.controlplane build
-	$(BIN)/pytest -q e2e
+	$(MAKE) --jobs=2 --output-sync=target e2e-gangs e2e-parts
+
+e2e-gangs: $(READY)
+	$(BIN)/pytest -q $(GANGS)
+
+e2e-parts: $(READY)
+	$(BIN)/pytest -q e2e $(GANGS:%=--ignore=%)
 
 install: $(READY)
 

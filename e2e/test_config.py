@@ -112,7 +112,7 @@ MAY = [
     ("provisioner", "patch", "bookings.corral.dev", "", True),
     ("provisioner", "update", "bookings.corral.dev", "finalizers", False),
     ("provisioner", "patch", "capacitypools.corral.dev", "status", True),
-    ("provisioner", "patch", "capacitypools.corral.dev", "", False),
+    ("provisioner", "patch", "capacitypools.corral.dev", "", True),
     ("provisioner", "patch", "workloads.kueue.x-k8s.io", "status", False),
     ("provisioner", "list", "secrets", "", False),
 ]
