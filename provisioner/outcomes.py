@@ -12,6 +12,8 @@ from provisioner.progress import Failed, ToPlan, Waiting
 from provisioner.room import Room
 
 MOST_NOTES = 3
+MOST_NODES = 1500
+"""Nodes of one booking: its object must stay under 512 KiB, and a machine takes about 330 bytes of its status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,15 @@ def broken(error: Exception, todo: ToPlan, now: datetime) -> Waiting | Failed:
     if now >= todo.deadline:
         return Failed("Undecidable", text)
     return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+
+
+def too_large(plan: Plan) -> Failed | None:
+    """A plan that no Booking can hold."""
+    nodes = len(plan.uses) + sum(purchase.count for purchase in plan.purchases)
+    if nodes <= MOST_NODES:
+        return None
+    text = f"the gang takes {nodes} nodes, a booking holds at most {MOST_NODES}: use larger machines, or split the workload"
+    return Failed("InvalidArgument", text)
 
 
 def undecidable(outcome: Undecidable) -> Failed:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from capacity.model import Labels, Outcome, Plan, Shortfall, Undecidable
 from provisioner.acceptance import Accepted
-from provisioner.outcomes import Book, Next, behind, bound, deserted, observed, pools_of, undecidable, waiting
+from provisioner.outcomes import Book, Next, behind, bound, deserted, observed, pools_of, too_large, undecidable, waiting
 from provisioner.progress import ToPlan
 from provisioner.room import Planner, Room
 
@@ -42,7 +42,7 @@ class Pass:
         active = frozenset(name for name in allowed if self.modes[name] != "Observe")
         outcome = self._plan(candidate, active, held=True)
         if isinstance(outcome, Plan):
-            return Book(outcome)
+            return too_large(outcome) or Book(outcome)
         if isinstance(outcome, Undecidable):
             return undecidable(outcome)
         if self.held and isinstance(self._plan(candidate, active, held=False), Plan):

@@ -2,11 +2,27 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
-from capacity.model import ZONE, Finding, Gang, Node, Offering, Plan, PodSet, Reason, Shortfall, Snapshot, Undecidable
+from capacity.model import (
+    ZONE,
+    Finding,
+    Gang,
+    Node,
+    Offering,
+    Plan,
+    PodSet,
+    Purchase,
+    Reason,
+    Shortfall,
+    Snapshot,
+    Undecidable,
+    Use,
+)
 from capacity.model import CapacityType as Kind
-from provisioner.outcomes import behind, bound, observed, undecidable, waiting
+from kube import ours
+from provisioner.outcomes import MOST_NODES, behind, bound, observed, too_large, undecidable, waiting
 from provisioner.parameters import terms
 from provisioner.progress import Failed, ToPlan, Waiting
 from provisioner.room import Room
@@ -81,3 +97,27 @@ def test_cross_zone(cross: str, labels: dict[str, str], expected: list[str | Non
     agreed = terms({}, lambda _: policy(crossZone={"policy": cross}))
     room = Room(Snapshot(0, nodes=(Node("n", "p", {}, {}, labels),)))
     assert [ps.required_topology for ps in bound(GANG, agreed, room.snapshot).pod_sets] == expected
+
+
+@pytest.mark.parametrize(("nodes", "refused"), [pytest.param(1500, False, id="full"), pytest.param(1501, True, id="one-over")])
+def test_a_plan_that_no_booking_can_hold_is_refused(nodes: int, refused: bool) -> None:
+    """Its object would pass 512 KiB once each machine stands in its status."""
+    there = Use(Node("n", "p", {}, {}), {"main": 1})
+    found = too_large(Plan(GANG, (there,), (Purchase(SHUT, nodes - 1, {"main": 1}),), 0))
+    assert (found is not None) is refused
+    assert found is None or "takes 1501 nodes" in found.message
+
+
+def test_a_full_booking_stays_under_its_size() -> None:
+    stamp = "2026-09-01T10:00:00Z"
+    machine = ours.BookedInstance(
+        id="i-0123456789abcdef0",
+        purchase="p0",
+        state="Ready",
+        node="ip-10-128-100-100.us-east-1.compute.internal",
+        provider_id="aws:///us-east-1a/i-0123456789abcdef0",
+        token="t" * 32,
+        since=stamp,
+        launched_at=stamp,
+    )
+    assert len(msgspec.json.encode(machine)) * MOST_NODES < 512 * 1024
