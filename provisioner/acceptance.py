@@ -19,7 +19,7 @@ from kube.requests import PodSpecError
 from kube.times import instant
 from provisioner import authority
 from provisioner.authority import CHECK, Look, NoQuota
-from provisioner.parameters import ParameterError, Terms, poolless, terms
+from provisioner.parameters import ParameterError, PolicyMissingError, Terms, poolless, terms
 from provisioner.settings import ProvisionerSettings
 
 POD_SET = "corral.dev/pod-set"
@@ -68,7 +68,7 @@ class Desk:
     """Ways to look things up. `template` takes (namespace, name). `taken` says what serves (Workload, check, names of pod
     sets) already, in place of a request: another request, or a booking that outlived its own.
 
-    `pools` are the names of all pools. `template_grace`: seconds that a PodTemplate may be missing.
+    `pools` are the names of all pools. `template_grace`: seconds that a PodTemplate or the check's policy may be missing.
     """
 
     template: Callable[[tuple[str, str]], core.PodTemplate | None]
@@ -95,6 +95,9 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
         agreed = terms(request.spec.parameters, desk.policy)
         pods = pod_sets(request, templates, desk.look)
     except (ParameterError, PodSpecError) as error:
+        if isinstance(error, PolicyMissingError) and not authority.bare(request):
+            # Its check chose the policy, not its author: it may come back, and the workload must not be deactivated for it.
+            return _patient("NoPolicy", str(error), request, desk.template_grace, now)
         return Refused("InvalidArgument", str(error))
     if pools := poolless(agreed, desk.pools):
         return _patient("NoPool", pools, request, agreed.queued, now)

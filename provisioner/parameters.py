@@ -27,6 +27,10 @@ class ParameterError(ValueError):
     """A request's parameters can't be served; the text names key, value and remedy."""
 
 
+class PolicyMissingError(ParameterError):
+    """There is no such CapacityPolicy: a matter for who runs the cluster, unless the request's author chose the name."""
+
+
 def _label_key(text: str) -> str:
     if not _LABEL_KEY.fullmatch(text):
         raise ValueError("must be a node label key such as topology.kubernetes.io/zone")
@@ -78,7 +82,7 @@ def terms(given: Mapping[str, str], policy: Callable[[str], ours.CapacityPolicy 
     name = parameters.policy or DEFAULT_POLICY
     found = policy(name)
     if found is None:
-        raise ParameterError(_no_policy(parameters.policy))
+        raise PolicyMissingError(_no_policy(parameters.policy))
     for field, opening in _OPENED_BY.items():
         if getattr(parameters, field) is not None and opening not in found.spec.user_overrides:
             raise ParameterError(

@@ -1,5 +1,6 @@
 """Whether a request is taken on. NOW is 10:00:00, requests are made at 9:59:58 unless said."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ NOTHING = template(requests={})
     [
         pytest.param(request(count=16_385), {}, Refused, "InvalidArgument", "ask for 1 to 16384", id="too-many-pods"),
         pytest.param(request(parameters={"x": "y"}), {}, Refused, "InvalidArgument", 'parameter "x" is unknown', id="parameter"),
-        pytest.param(request(), {"policies": []}, Refused, "InvalidArgument", "CapacityPolicy", id="no-policy"),
+        pytest.param(request(), {"policies": []}, NotYet, "NoPolicy", "CapacityPolicy", id="no-policy"),
         pytest.param(
             request(),
             {"policies": [policy(pools=["q", "r"])]},
@@ -150,6 +151,19 @@ def test_what_is_not_taken_on(
     assert isinstance(found, kind)
     assert found.reason == reason
     assert text in found.message
+
+
+def test_a_policy_that_is_away_is_waited_for_unless_the_requests_author_chose_it() -> None:
+    """A workload must not be deactivated because its check's policy was being replaced."""
+    away = outcome(request(), policies=[])
+    assert isinstance(away, NotYet)
+    assert (away.reason, away.until) == ("NoPolicy", NOW + timedelta(seconds=118))
+    late = judge(request(), desk(policies=[]), NOW + timedelta(seconds=120))
+    assert isinstance(late, Refused)
+    assert late.reason == "NoPolicy"
+    bare = outcome(request(bare=True), policies=[])
+    assert isinstance(bare, Refused)
+    assert bare.reason == "InvalidArgument"
 
 
 def test_a_bare_request_where_the_policy_admits_it() -> None:
