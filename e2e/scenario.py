@@ -137,10 +137,10 @@ class Scenario:
         meta = {"name": name, "namespace": self.namespace, "labels": {"kueue.x-k8s.io/queue-name": "q"}}
         self.kubectl("create", "-f", "-", stdin=json.dumps(_object("batch/v1", "Job", meta, {**spec, "backoffLimit": 0})))
 
-    def pod_spec(self) -> dict[str, Any]:
-        """A pod that fills a machine of the test's shape."""
-        requests = {"cpu": "32", "memory": "100Gi", "nvidia.com/gpu": "8"}
-        container = {"name": "c", "image": "c", "resources": {"requests": requests, "limits": {"nvidia.com/gpu": "8"}}}
+    def pod_spec(self, gpus: int = 8) -> dict[str, Any]:
+        """A pod that fills a machine of the test's shape, or as many of its eight GPUs as named."""
+        requests = {"cpu": "32", "memory": "100Gi", "nvidia.com/gpu": str(gpus)}
+        container = {"name": "c", "image": "c", "resources": {"requests": requests, "limits": {"nvidia.com/gpu": str(gpus)}}}
         return {"restartPolicy": "Never", "containers": [container]}
 
     def pod(self, name: str, **spec: Any) -> None:

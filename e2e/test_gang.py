@@ -22,10 +22,12 @@ def given_back(corner: Scenario) -> bool:
 
 def test_a_gang_is_bound_whole_in_one_rack_of_its_booking_and_nobody_else_gets_in(corner: Scenario) -> None:
     corner.set_up()
-    corner.job("llm", 2, rack=True)
-    until(lambda: len(corner.bound("llm")) == 2, what="both pods bound")
-    nodes = [corner.node(name) for name in corner.bound("llm")]
+    half = corner.pod_spec(gpus=4)
+    corner.job("llm", 3, rack=True, **half)
+    until(lambda: len(corner.bound("llm")) == 3, what="all three pods bound")
+    nodes = [corner.node(name) for name in sorted({*corner.bound("llm")})]
     booking = corner.bookings()[0]
+    assert len(nodes) == 2
     assert len({node["metadata"]["labels"][RACK] for node in nodes}) == 1
     label = booking["spec"]["podSets"][0]["label"]
     assert all(node["metadata"]["labels"][label] == "true" for node in nodes)
@@ -33,9 +35,10 @@ def test_a_gang_is_bound_whole_in_one_rack_of_its_booking_and_nobody_else_gets_i
     assert {node["metadata"]["name"] for node in nodes} == machines
     assert {machine["capacityType"] for machine in corner.alive()} == {"reserved"}
 
-    # The same requests without a booking: while the gang's jobs run and after they end, for the room is booked.
-    corner.pod("intruder")
+    # The same requests without a booking: half a machine is free for them, and only the taint keeps them out of it.
+    corner.pod("intruder", **half)
     until(lambda: condition(corner.get("pod", "intruder"), "PodScheduled").get("reason") == "Unschedulable")
+    assert "2 node(s) had untolerated taint" in condition(corner.get("pod", "intruder"), "PodScheduled")["message"]
     time.sleep(3)
     assert "nodeName" not in corner.get("pod", "intruder")["spec"]
 
