@@ -31,6 +31,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running, to play with; Ctrl-C ends it")
     keep = parser.parse_args().keep
+    for number in (signal.SIGINT, signal.SIGTERM):  # either ends everything that was started, also when run in the background
+        signal.signal(number, signal.default_int_handler)
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     _offline()
     if build.missing():
