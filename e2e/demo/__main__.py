@@ -114,4 +114,7 @@ def _wait(stack: Stack) -> None:
 
 if __name__ == "__main__":
     os.chdir(Path(__file__).parent.parent.parent)
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
