@@ -73,7 +73,7 @@ def _unaccepted(case: Case, judged: NotYet | Refused, newest: ours.Booking | Non
     finding: Finding | None = judged
     if case.old.accepted_at is not None or newest is not None:
         found = booked(case.old.is_true("Provisioned"), newest, now)
-        beyond_help = isinstance(judged, Refused) and judged.reason == "InvalidArgument"
+        beyond_help = isinstance(judged, Refused) and judged.reason in ("InvalidArgument", "NoPolicy")
         finding = _split(found, case.old)[0] if found else judged if beyond_help else None
     return replace(case, finding=finding)
 

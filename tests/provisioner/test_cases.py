@@ -1,5 +1,6 @@
 """One request as a pass sees it, also after a restart."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ def test_the_clock_of_an_accepted_one_runs_on() -> None:
             id="expired-though-its-workload-is-gone",
         ),
         pytest.param(asked("Accepted"), [booking("b", purchase())], {"policies": []}, Waiting, id="booked-without-policy"),
-        pytest.param(asked("Accepted"), [], {"policies": []}, Refused, id="its-policy-is-gone-for-good"),
+        pytest.param(asked("Accepted"), [], {"policies": []}, type(None), id="its-policy-may-come-back"),
         pytest.param(asked("Accepted"), [], {"templates": []}, type(None), id="nothing-is-refused-in-hindsight"),
         pytest.param(asked("Accepted"), [], {"workloads": []}, type(None), id="nor-for-lack-of-its-workload"),
     ],
@@ -84,6 +85,13 @@ def test_what_is_found(of: ProvisioningRequest, bookings: list[ours.Booking], mo
     found = case(of, *bookings, **more)
     assert isinstance(found.finding, kind)
     assert found.todo is None
+
+
+def test_a_policy_that_is_gone_for_good_ends_the_wait() -> None:
+    of = asked("Accepted")
+    found = case_of(of, stored(of), None, (), desk(policies=[]), NOW + timedelta(minutes=2))
+    assert isinstance(found.finding, Refused)
+    assert found.finding.reason == "NoPolicy"
 
 
 def test_later_edits_change_nothing() -> None:
