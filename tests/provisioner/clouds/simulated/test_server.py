@@ -89,7 +89,8 @@ async def test_instance_is_told_briefly_and_to_control_in_whole(call: Caller) ->
     assert (await call("GET", "/v1/instances"))[1] == {"instances": []}
     _, whole = await call("GET", "/control/instances")
     (machine,) = whole["instances"]
-    assert machine.items() >= bought["instances"][0].items()
+    told = {key: value for key, value in bought["instances"][0].items() if key != "state"}  # it may run by now
+    assert machine.items() >= told.items()
     assert machine["order"]["tags"] == {"a": "b"}
     assert machine["devices"] == {"nvidia.com/gpu": 8}
 
