@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import yaml
+
+from e2e import ports
 
 ROOT = Path(__file__).parent.parent
 START_SECONDS = 60.0
@@ -32,7 +33,7 @@ class SimCloud:
 
     def __init__(self, directory: Path, config: Mapping[str, Any], *, kubeconfig: Path | None = None) -> None:
         self.directory = directory
-        self.port = _free_port()
+        self.port = ports.take()[0]
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.log = directory / "simulated-cloud.log"
         cluster = {} if kubeconfig is None else {"kubeconfig": str(kubeconfig)}
@@ -138,10 +139,3 @@ class SimCloud:
 def error_of(error: urllib.error.HTTPError) -> tuple[int, str]:
     """Status and code of a refused call."""
     return error.code, json.load(error)["error"]["code"]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port

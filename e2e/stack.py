@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any, Self
 
 import yaml
 
+from e2e import ports
 from e2e.controlplane.cluster import ControlPlane
 from e2e.simcloud import SimCloud
 
@@ -127,7 +127,7 @@ class Stack:
         return f"{base}{path}"
 
     def _add_service(self, service: str) -> None:
-        port = free_port()
+        port = ports.take()[0]
         address = f"127.0.0.1:{port}"
         kubeconfig = self.plane.service_account(NAMESPACE, f"corral-{service}")
         path = self._write(
@@ -151,9 +151,3 @@ class Stack:
 
     def _log(self, name: str) -> Path:
         return self.directory / f"{name}.log"
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])

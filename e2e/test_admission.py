@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+from e2e import ports
 from e2e.controlplane.cluster import ControlPlane, ControlPlaneError
-from e2e.stack import NAMESPACE, Program, Stack, free_port
+from e2e.stack import NAMESPACE, Program, Stack
 
 Kubectl = Callable[..., str]
 Json = dict[str, Any]
@@ -27,7 +28,7 @@ def service(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
     """With the rights of its own role, no more."""
     directory = tmp_path_factory.mktemp("admission")
     Stack(controlplane, directory, {}).install()
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{ports.take()[0]}"
     config = {
         "apiVersion": "config.corral.dev/v1alpha1",
         "kind": "Configuration",

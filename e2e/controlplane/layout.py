@@ -3,13 +3,12 @@
 import json
 import os
 import secrets
-import socket
 import subprocess
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from e2e import ports
 from e2e.controlplane import manifests
 
 Config = dict[str, Any]
@@ -36,12 +35,8 @@ class Ports:
 
     @classmethod
     def free(cls) -> "Ports":
-        """Ask the kernel for different free ports."""
-        with ExitStack() as held:
-            sockets = [held.enter_context(socket.socket()) for _ in cls.__dataclass_fields__]
-            for one in sockets:
-                one.bind(("127.0.0.1", 0))
-            return cls(*(one.getsockname()[1] for one in sockets))
+        """As many as are needed, for as long as the run lasts."""
+        return cls(*ports.take(len(cls.__dataclass_fields__)))
 
 
 @dataclass(frozen=True)
