@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from capacity.requirements import NodeSelectorTerm, Taint, Toleration
+from capacity.requirements import HostPort, LabelSelector, NodeSelectorTerm, PodTerm, Spread, Taint, Toleration
 
 Resources = Mapping[str, int]
 Labels = Mapping[str, str]
@@ -31,13 +31,38 @@ class CapacityType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Slices:
+    """The pods come in slices of `size`, each of which must be within one domain of `topology_key` (Kueue's
+    podset-slice-required-topology and podset-slice-size).
+    """
+
+    topology_key: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """The pods come in units of `size`, each alone in one domain of `topology_key`: the exclusive topology of JobSet and LWS.
+
+    A size of 0 makes one unit of all pods of the pod sets that share the topology group. `rivals` selects, in all namespaces, the
+    running pods that keep a domain from being exclusive.
+    """
+
+    topology_key: str
+    rivals: LabelSelector
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PodSet:
     """Identical pods of a gang, in the form in which the API server admits them.
 
     `requests` counts one pod as kube-scheduler does, `pods: 1` included. `affinity` holds the required node affinity terms
-    (OR of terms), None when the pod has none; an empty tuple matches nothing. `required_topology` is the node label key
-    whose one value must hold all pods of the gang's pod sets that name the same key. `undecidable` lists what this planner does
-    not model about the pod (a PVC, a host port, …), each a short phrase for people.
+    (OR of terms), None when the pod has none; an empty tuple matches nothing; `volumes` the node affinity of each bound volume,
+    all of which must match, too. `near` and `apart` are the required inter-pod terms. `required_topology` is the node label key
+    whose one value must hold all pods of the gang's pod sets that name the same key and the same `topology_group`.
+    `placed_by_kueue`: topology-aware scheduling pins each pod to a host, kube-scheduler has no choice. `undecidable` lists what
+    this planner does not model about the pod (a resource claim, another scheduler, …), each a short phrase for people.
     """
 
     name: str
@@ -49,6 +74,17 @@ class PodSet:
     required_topology: str | None = None
     preferred_topology: str | None = None
     undecidable: tuple[str, ...] = ()
+    namespace: str = ""
+    labels: Labels = field(default_factory=dict)
+    ports: tuple[HostPort, ...] = ()
+    near: tuple[PodTerm, ...] = ()
+    apart: tuple[PodTerm, ...] = ()
+    spreads: tuple[Spread, ...] = ()
+    volumes: tuple[tuple[NodeSelectorTerm, ...], ...] = ()
+    topology_group: str = ""
+    slices: Slices | None = None
+    exclusive: Exclusive | None = None
+    placed_by_kueue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +139,33 @@ class Offering:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """What about a pod that runs, or is to run for a booking, decides where other pods may go: `apart` are its own required
+    anti-affinity terms.
+    """
+
+    namespace: str
+    labels: Labels
+    ports: tuple[HostPort, ...] = ()
+    apart: tuple[PodTerm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bystander:
+    """A node that no gang may be given, there or to come; its pods and its place count for affinity and spread all the same."""
+
+    name: str
+    labels: Labels
+    pods: tuple[Running, ...] = ()
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """A managed node that is there: launched by us and idle, or adopted. `requested` sums all pods on it, `pods` included.
 
     `booked_by` names the booking that holds it whole, None when it is free for a gang. `price` is what keeping it adds
-    (0: prepaid or adopted).
+    (0: prepaid or adopted). `pods` are those of `requested`, one by one, with those still to come for a booking.
     """
 
     name: str
@@ -123,6 +181,28 @@ class Node:
     reservation: str | None = None
     ends: int | None = None
     price: int = 0
+    pods: tuple[Running, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A limit that offerings share: `weight` is what a node of each takes of it (1, or micro-dollars of the day), by name.
+
+    `left` is what may still be taken, `whole` the limit itself; `text` names it for people.
+    """
+
+    text: str
+    weight: Mapping[str, int]
+    left: int
+    whole: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A booking as others see it: its gang's name for people, and when it ends at the latest, None when that is not known."""
+
+    gang: str
+    ends: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +223,7 @@ class ReservationUse:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """All that a plan may rest on, at one instant (`now`). `topology_keys` run from the widest level to the narrowest,
-    host excluded.
+    host excluded. `holders` tells of the bookings that `booked_by` names.
     """
 
     now: int
@@ -151,11 +231,18 @@ class Snapshot:
     offerings: tuple[Offering, ...] = ()
     topology_keys: tuple[str, ...] = (ZONE,)
     reservations: tuple[ReservationUse, ...] = ()
+    bystanders: tuple[Bystander, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    holders: Mapping[str, Holder] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What the CapacityPolicy asks of a plan. `price_ceiling` is in micro-dollars an hour for the whole gang."""
+    """What the CapacityPolicy asks of a plan. `price_ceiling` is in micro-dollars an hour for the whole gang.
+
+    `cross_zone_cost` is what a node outside the gang's main zone counts for, in micro-dollars an hour, when plans are compared; it
+    is no part of a plan's cost.
+    """
 
     capacity_order: tuple[CapacityType, ...] = (
         CapacityType.RESERVED,
@@ -165,6 +252,7 @@ class Preferences:
     required_topology: str | None = None
     preferred_topology: str | None = None
     price_ceiling: int | None = None
+    cross_zone_cost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +277,7 @@ class Use:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Where a whole gang goes. `cost` is the added micro-dollars an hour; `domains` the chosen value of each required
-    topology key.
+    topology key. `gap` is by how many micro-dollars an hour a better plan might be cheaper at most: 0 when this is proven best.
     """
 
     gang: Gang
@@ -197,6 +285,7 @@ class Plan:
     purchases: tuple[Purchase, ...]
     cost: int
     domains: Labels = field(default_factory=dict)
+    gap: int = 0
 
 
 class Reason(StrEnum):

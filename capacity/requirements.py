@@ -25,6 +25,61 @@ class NodeSelectorTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """Requirements on a pod's labels, all of which must hold; without any it selects every pod (meta/v1 LabelSelector).
+
+    `matchLabels` are In expressions with one value here; labels that `matchLabelKeys` adds at admission are merged in.
+    """
+
+    expressions: tuple[Expression, ...] = ()
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        return all(holds(expression, labels) for expression in self.expressions)
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """One required inter-pod affinity or anti-affinity term, as admitted.
+
+    A `selector` of None selects no pod. `namespaces` are those in which pods count, None all of them.
+    """
+
+    topology_key: str
+    selector: LabelSelector | None
+    namespaces: frozenset[str] | None
+
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        if self.selector is None or (self.namespaces is not None and namespace not in self.namespaces):
+            return False
+        return self.selector.selects(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One topology spread constraint with whenUnsatisfiable DoNotSchedule; it counts pods of the pod's own namespace.
+
+    Domains are the values of `topology_key` on nodes that bear the keys of all the pod's constraints, pass its node selector and
+    affinity if `honors_affinity`, and have no untolerated taint if `honors_taints`.
+    """
+
+    topology_key: str
+    max_skew: int
+    selector: LabelSelector | None
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node that a pod binds; 0.0.0.0 conflicts with every address of the same protocol and port."""
+
+    port: int
+    protocol: str = "TCP"
+    address: str = "0.0.0.0"  # noqa: S104  # the API's own default, not something that we bind
+
+
+@dataclass(frozen=True, slots=True)
 class Taint:
     key: str
     effect: str
