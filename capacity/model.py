@@ -240,8 +240,8 @@ class Snapshot:
 class Preferences:
     """What the CapacityPolicy asks of a plan. `price_ceiling` is in micro-dollars an hour for the whole gang.
 
-    `cross_zone_cost` is what a node outside the gang's main zone counts for, in micro-dollars an hour, when plans are compared; it
-    is no part of a plan's cost.
+    `cross_zone_cost` is what a node outside the gang's main zone counts for, in micro-dollars an hour, when plans are compared;
+    it is no part of a plan's cost.
     """
 
     capacity_order: tuple[CapacityType, ...] = (
