@@ -33,12 +33,14 @@ class ControlPlaneError(Exception):
 class ControlPlane:
     """One control plane in one run directory. Another process may hold the same one by the same directory.
 
-    As a context manager it starts on entry and stops on exit. All calls block: from a test's event loop use asyncio.to_thread.
+    A `bare` one has no controllers, no kwok and no Kueue: the scheduler alone decides, on Nodes and Pods that stay as they were
+    created. As a context manager it starts on entry and stops on exit. All calls block: from a test's event loop use asyncio.to_thread.
     """
 
-    def __init__(self, directory: Path | None = None, *, with_kueue: bool = True) -> None:
+    def __init__(self, directory: Path | None = None, *, with_kueue: bool = True, bare: bool = False) -> None:
         self.directory = (directory or RUNS / "default").absolute()
-        self._with_kueue = with_kueue
+        self._with_kueue = with_kueue and not bare
+        self._bare = bare
         self._processes = Processes(self.directory)
 
     def __enter__(self) -> Self:
@@ -77,7 +79,7 @@ class ControlPlane:
                     f"already up in {self.directory}: {', '.join(alive)}; python -m e2e.controlplane down stops it"
                 )
             shutil.rmtree(self.directory, ignore_errors=True)
-            layout = Layout.create(self.directory, with_kueue=self._with_kueue)
+            layout = Layout.create(self.directory, with_kueue=self._with_kueue, bare=self._bare)
             try:
                 self._start_all(layout)
             except BaseException:
@@ -135,10 +137,11 @@ class ControlPlane:
         for name in ("etcd", "kube-apiserver"):
             self._launch(name, layout)
             self._wait(name, layout)
-        others = ["kube-controller-manager", "kube-scheduler", "kwok"]
+        others = ["kube-scheduler"] if layout.bare else ["kube-controller-manager", "kube-scheduler", "kwok"]
         for name in others:
             self._launch(name, layout)
-        self._install(manifests.crds())
+        if not layout.bare:
+            self._install(manifests.crds())
         if layout.with_kueue:
             self._start_kueue(layout)
         for name in others:

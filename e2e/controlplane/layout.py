@@ -46,15 +46,17 @@ class Layout:
     directory: Path
     ports: Ports
     with_kueue: bool
+    bare: bool = False
 
     @classmethod
-    def create(cls, directory: Path, *, with_kueue: bool) -> "Layout":
+    def create(cls, directory: Path, *, with_kueue: bool, bare: bool = False) -> "Layout":
         """Write a new run directory; whatever was in it before must be gone already. Needs the openssl program."""
         directory.mkdir(mode=0o700, parents=True)
-        layout = cls(directory, Ports.free(), with_kueue)
+        layout = cls(directory, Ports.free(), with_kueue, bare)
         (directory / "pki").mkdir()
         (directory / "kueue-certs").mkdir()
-        _private(directory / "state.json", json.dumps({"ports": asdict(layout.ports), "with_kueue": with_kueue}))
+        state = {"ports": asdict(layout.ports), "with_kueue": with_kueue, "bare": bare}
+        _private(directory / "state.json", json.dumps(state))
         _make_key(layout.service_account_key)
         layout._write_identities()
         layout._write_configuration()
@@ -64,7 +66,7 @@ class Layout:
     def read(cls, directory: Path) -> "Layout":
         """Of a run that was created before; raises FileNotFoundError when there is none."""
         state = json.loads((directory / "state.json").read_text())
-        return cls(directory, Ports(**state["ports"]), state["with_kueue"])
+        return cls(directory, Ports(**state["ports"]), state["with_kueue"], state["bare"])
 
     @property
     def server(self) -> str:
@@ -106,7 +108,7 @@ class Layout:
             self.write_kubeconfig(self.kubeconfig(user), user, token)
 
     def _write_configuration(self) -> None:
-        scheduler = _scheduler(self.kubeconfig("system:kube-scheduler"))
+        scheduler = _scheduler(self.kubeconfig("system:kube-scheduler")) | (_PATIENT if self.bare else {})
         _private(self.directory / "scheduler.json", json.dumps(scheduler))
         _private(self.directory / "kueue.json", json.dumps(_kueue(self.ports, self.directory / "kueue-certs")))
 
@@ -121,6 +123,10 @@ def _scheduler(kubeconfig: Path) -> Config:
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": 2,
     }
+
+
+# Thousands of pods at once, each judged on all nodes: with fewer, which of them it looks at is a matter of luck.
+_PATIENT: Config = {"percentageOfNodesToScore": 100, "podMaxBackoffSeconds": 1}
 
 
 def _kueue(ports: Ports, certificates: Path) -> Config:

@@ -55,7 +55,11 @@ def etcd(layout: Layout, binaries: Binaries) -> Launch:
 
 
 def apiserver(layout: Layout, binaries: Binaries) -> Launch:
-    """RBAC and every default admission plugin but ServiceAccount, whose tokens no fake pod needs."""
+    """RBAC and every default admission plugin but ServiceAccount, whose tokens no fake pod needs.
+
+    In a bare control plane nobody would take away the taint with which TaintNodesByCondition lets each Node begin.
+    """
+    plugins = "ServiceAccount,TaintNodesByCondition" if layout.bare else "ServiceAccount"
     flags = [
         f"--etcd-servers=http://127.0.0.1:{layout.ports.etcd}",
         f"--cert-dir={layout.authority.parent}",
@@ -69,9 +73,10 @@ def apiserver(layout: Layout, binaries: Binaries) -> Launch:
         f"--token-auth-file={layout.directory / 'tokens.csv'}",
         "--authorization-mode=RBAC",
         "--service-cluster-ip-range=10.96.0.0/16",
-        "--disable-admission-plugins=ServiceAccount",
+        f"--disable-admission-plugins={plugins}",
         "--max-requests-inflight=2000",
         "--max-mutating-requests-inflight=1000",
+        *(["--enable-priority-and-fairness=false", "--delete-collection-workers=8"] if layout.bare else []),
     ]
     return Launch("kube-apiserver", [binaries.apiserver, *flags], f"{layout.server}/readyz")
 
