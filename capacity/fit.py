@@ -1,5 +1,8 @@
 """Whether, and how often, a pod goes on one node: kube-scheduler's filters in their order, on a node or on one still to be
 bought.
+
+Host ports are counted as resources, so that one sum tells what fits together: a port of the node is `WHOLE`, of which a pod that
+binds it on every address takes all, and one that binds a single address takes 1 and the one unit of that address.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,10 +10,13 @@ from dataclasses import dataclass
 
 from capacity.model import HOSTNAME, Gang, Labels, Node, Offering, PodSet, Preferences, Resources
 from capacity.quantity import show
-from capacity.requirements import NodeSelectorTerm, Taint, affinity_matches, selector_misses, untolerated
+from capacity.requirements import HostPort, NodeSelectorTerm, Taint, affinity_matches, selector_misses, untolerated
 
 BOOKED_TAINT = "corral.dev/booked"  # every gang that is admitted with a plan tolerates it
 NEW = "<new>"  # name and hostname of a node that isn't there yet: no valid label value, so only NotIn and Exists match it
+WHOLE = 1 << 16  # more addresses than pods on one node could ever bind
+_PORT = "port "  # no name of a resource has a space
+_ANY = "0.0.0.0"  # noqa: S104  # an address to compare with, nothing binds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,7 @@ class Host:
 
 def host(node: Node) -> Host:
     free = {name: amount - node.requested.get(name, 0) for name, amount in node.allocatable.items()}
-    return Host(node.name, node.labels, node.taints, free)
+    return Host(node.name, node.labels, node.taints, free | ports_left(pod.ports for pod in node.pods))
 
 
 def new_host(offering: Offering, topology_keys: Iterable[str]) -> Host:
@@ -34,24 +40,52 @@ def new_host(offering: Offering, topology_keys: Iterable[str]) -> Host:
     shape = offering.shape
     labels = {**shape.labels, **offering.domain, HOSTNAME: NEW}
     free = {name: amount - shape.overhead.get(name, 0) for name, amount in shape.allocatable.items()}
+    free |= ports_left([shape.ports])
     return Host(NEW, labels, shape.taints, free, frozenset(key for key in topology_keys if key not in labels))
 
 
 def needs(pod_set: PodSet) -> dict[str, int]:
-    """What one pod takes of each resource, itself as one pod included; zero requests are never checked (noderesources/fit.go)."""
-    return {name: amount for name, amount in {"pods": 1, **pod_set.requests}.items() if amount > 0}
+    """What one pod takes of each resource, itself as one pod and its host ports included; zero requests are never checked
+    (noderesources/fit.go).
+    """
+    asked = {name: amount for name, amount in {"pods": 1, **pod_set.requests}.items() if amount > 0}
+    return asked | _claims(pod_set.ports) if pod_set.ports else asked
+
+
+def is_port(name: str) -> bool:
+    """Whether a name in `needs` is a host port rather than a resource."""
+    return name.startswith(_PORT)
+
+
+def room(free: Mapping[str, int], name: str) -> int:
+    """How much is free of a resource; of one that `free` doesn't name nothing, unless it is a host port: that one is whole."""
+    amount = free.get(name)
+    if amount is not None:
+        return amount
+    if not is_port(name):
+        return 0
+    return 1 if "@" in name else WHOLE
+
+
+def ports_left(taken: Iterable[Sequence[HostPort]]) -> dict[str, int]:
+    """What pods that bind these ports, one entry a pod, leave of each port that they touch."""
+    left: dict[str, int] = {}
+    for ports in taken:
+        for name, amount in _claims(ports).items():
+            left[name] = room(left, name) - amount
+    return left
 
 
 def slots(requests: Mapping[str, int], free: Mapping[str, int]) -> int:
     """How many identical pods fit at once in `free`."""
-    return max(0, min(free.get(name, 0) // amount for name, amount in requests.items()))
+    return max(0, min(room(free, name) // amount for name, amount in requests.items()))
 
 
 def together(requests: Sequence[Mapping[str, int]], counts: Sequence[int], free: Mapping[str, int]) -> bool:
     """Whether `counts[i]` pods of each `requests[i]` fit at once."""
     names = {name for one, count in zip(requests, counts, strict=True) if count for name in one}
     return all(
-        sum(one.get(name, 0) * count for one, count in zip(requests, counts, strict=True)) <= free.get(name, 0) for name in names
+        sum(one.get(name, 0) * count for one, count in zip(requests, counts, strict=True)) <= room(free, name) for name in names
     )
 
 
@@ -67,14 +101,18 @@ def refusal(pod_set: PodSet, where: Host) -> str:
         return _selector_refusal(missed, pod_set, where)
     if not affinity_matches(_certain(pod_set.affinity, where.unknown), where.labels, where.name):
         return "node affinity does not match" if pod_set.affinity else "node affinity has no term and matches nothing"
+    if not all(affinity_matches(_certain(terms, where.unknown), where.labels, where.name) for terms in pod_set.volumes):
+        return "a volume can't be reached from here"
     return ""
 
 
 def shortage(pod_set: PodSet, where: Host) -> str:
     """The first resource of which not even one pod's worth is free, with numbers; "" when a pod fits."""
     for name, amount in sorted(needs(pod_set).items()):
-        if where.free.get(name, 0) < amount:
-            return f"{name}: needs {show(name, amount)}, {show(name, max(0, where.free.get(name, 0)))} free"
+        if (left := room(where.free, name)) < amount:
+            if is_port(name):
+                return f"host {name} is taken"
+            return f"{name}: needs {show(name, amount)}, {show(name, max(0, left))} free"
     return ""
 
 
@@ -112,6 +150,21 @@ def closed(offering: Offering, gang: Gang, now: int, preferences: Preferences) -
     if offering.available <= 0:
         return f"0 of {offering.total} available" + (f": {offering.unavailable}" if offering.unavailable else "")
     return ""
+
+
+def _claims(ports: Sequence[HostPort]) -> dict[str, int]:
+    """What a pod takes of the ports it binds: 0.0.0.0 conflicts with every address, two other addresses don't conflict
+    (HostPortInfo.CheckConflict, k8s.io/kube-scheduler 0.36.3).
+    """
+    claims: dict[str, int] = {}
+    for port in sorted(set(ports), key=lambda one: (one.protocol, one.port, one.address)):
+        name = f"{_PORT}{port.protocol}/{port.port}"
+        if port.address == _ANY:
+            claims[name] = WHOLE
+        else:
+            claims[name] = min(WHOLE, claims.get(name, 0) + 1)
+            claims[f"{name}@{port.address}"] = 1
+    return claims
 
 
 def _selector_refusal(key: str, pod_set: PodSet, where: Host) -> str:

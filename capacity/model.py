@@ -102,7 +102,7 @@ class Shape:
 
     `labels` and `taints` are those that each node of the shape carries for good; start-up taints that go away by
     themselves are not here. `overhead` is what the DaemonSets that will run there ask for, `pods` included: it is taken
-    off `allocatable`.
+    off `allocatable`; `ports` are the host ports that they bind.
     """
 
     name: str
@@ -110,6 +110,7 @@ class Shape:
     labels: Labels = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     overhead: Resources = field(default_factory=dict)
+    ports: tuple[HostPort, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +142,14 @@ class Offering:
 @dataclass(frozen=True, slots=True)
 class Running:
     """What about a pod that runs, or is to run for a booking, decides where other pods may go: `apart` are its own required
-    anti-affinity terms.
+    anti-affinity terms. One that is `terminating` counts for all but spreads.
     """
 
     namespace: str
     labels: Labels
     ports: tuple[HostPort, ...] = ()
     apart: tuple[PodTerm, ...] = ()
+    terminating: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, slots, together
+from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, room, slots, together
 from capacity.lens import Glimpse, Lens
 from capacity.model import HOSTNAME, CapacityType, Gang, Node, Offering, PodSet, Preferences, Snapshot
 from capacity.solver import Pattern
@@ -130,7 +130,7 @@ class Judge:
         admitted = self._admits(where)
         if not any(admitted):
             return ()
-        free = {name: min(where.free.get(name, 0), most) for name, most in self._demand.items()}
+        free = {name: min(room(where.free, name), most) for name, most in self._demand.items()}
         key = (admitted, *free.values())
         if key not in self._judged:
             self._judged[key] = self._patterns(admitted, free)
