@@ -50,5 +50,5 @@ def _shortfall(shortfall: Shortfall) -> list[str]:
     if shortfall.hopeless:
         lines.append("  waiting can't help: it would not fit even if everything were free")
     if shortfall.relaxations:
-        lines.append(f"  would fit: {' | '.join(shortfall.relaxations)}")
+        lines.append(f"  would fit: {' | '.join(one.text for one in shortfall.relaxations)}")
     return lines + [f"  {finding.subject}: {finding.detail}" for finding in shortfall.findings]

@@ -311,13 +311,99 @@ class Finding:
     pods: int = 0  # how many pods of the gang it could hold
 
 
+class Constraint(StrEnum):
+    """What can keep pods off a node; each node is ruled out by the first that fails, in this order."""
+
+    BOOKED = "booked"
+    NOT_READY = "not-ready"
+    CORDONED = "cordoned"
+    CAPACITY_ORDER = "capacity-order"
+    NOT_STARTED = "not-started"
+    ENDS_TOO_SOON = "ends-too-soon"
+    NOT_AVAILABLE = "not-available"
+    LIMIT = "limit"
+    PRICE_CEILING = "price-ceiling"
+    TAINT = "taint"
+    NODE_SELECTOR = "node-selector"
+    NODE_AFFINITY = "node-affinity"
+    VOLUME = "volume"
+    TOPOLOGY = "topology"  # the label of a required level is not there, or not known before launch
+    TOO_SMALL = "too-small"
+    PORT = "port"
+    IN_USE = "in-use"
+    RUNNING_PODS = "running-pods"  # affinity and spread with respect to pods that run already
+
+
+@dataclass(frozen=True, slots=True)
+class RuledOut:
+    """What one constraint takes away at one place: `nodes` whole, and room for `pods`, on these and on nodes that stay usable.
+
+    `detail` is what most of these nodes show, for people.
+    """
+
+    constraint: Constraint
+    nodes: int
+    pods: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A place where one pod set was tried. It has `nodes`, there or to be had, with room for `pods` of the pod set if they were
+    empty and nothing forbade it; what `ruled_out` leaves of both is usable.
+
+    `inside` splits the place by source, `domains` by domain of the pod set's required level; each adds up to the place.
+    """
+
+    subject: str
+    nodes: int
+    pods: int
+    ruled_out: tuple[RuledOut, ...] = ()
+    inside: tuple["Considered", ...] = ()
+    domains: tuple["Considered", ...] = ()
+
+    @property
+    def usable_nodes(self) -> int:
+        return self.nodes - sum(one.nodes for one in self.ruled_out)
+
+    @property
+    def usable_pods(self) -> int:
+        return self.pods - sum(one.pods for one in self.ruled_out)
+
+
+class Change(StrEnum):
+    """What a relaxation changes."""
+
+    PODS = "pods"
+    LEVEL = "level"
+    PLACEMENT = "placement"  # a rule between pods: anti-affinity, spread, slices, exclusive domains
+    ZONE = "zone"
+    MODEL = "model"
+    SELECTOR = "selector"
+    TOLERATION = "toleration"
+    RUN_TIME = "run-time"
+    START = "start"
+    PRICE_CEILING = "price-ceiling"
+    LIMIT = "limit"
+    CAPACITY_ORDER = "capacity-order"
+    HOLDER = "holder"
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A change that was planned again and fits."""
+
+    change: Change
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Shortfall:
     """Why there is no plan. `hopeless`: it would not fit even if everything now booked or in use were free, so waiting
     can't help.
 
     `competes` names the offerings and nodes that the gang could use at least in part: a later gang must not take them
-    while this one waits its turn. `relaxations` are changes that were planned again and fit, each a short phrase.
+    while this one waits its turn. `considered` has one tree for each pod set, named by it.
     """
 
     reason: Reason
@@ -325,7 +411,8 @@ class Shortfall:
     findings: tuple[Finding, ...] = ()
     hopeless: bool = False
     competes: frozenset[str] = frozenset()
-    relaxations: tuple[str, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
+    considered: tuple[Considered, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from capacity.model import Gang, Plan, PodSet, Preferences, Snapshot
+from capacity.model import Change, Gang, Plan, PodSet, Preferences, Relaxation, Snapshot
 from capacity.quantity import dollars
 from capacity.search import search
 from capacity.solver import SearchLimitError
@@ -57,15 +57,15 @@ def most_alone(gang: Gang, pod_set: PodSet, snapshot: Snapshot, preferences: Pre
     return min(pod_set.count, max(rooms.values(), default=0))
 
 
-def relaxations(gang: Gang, snapshot: Snapshot, preferences: Preferences, found: dict[str, int]) -> Iterator[str]:
-    """Phrases, the change that gives up least first. `found` is what `most_pods` says."""
+def relaxations(gang: Gang, snapshot: Snapshot, preferences: Preferences, found: dict[str, int]) -> Iterator[Relaxation]:
+    """The change that gives up least first. `found` is what `most_pods` says."""
     yield from _fewer(gang, found)
     for key in _required(gang, preferences):
         yield from _wider(gang, snapshot, preferences, key)
     if preferences.price_ceiling is not None:
         plan = cheapest(gang, snapshot, replace(preferences, price_ceiling=None))
         if plan is not None:
-            yield f"without the price ceiling, at ${dollars(plan.cost)}/h"
+            yield Relaxation(Change.PRICE_CEILING, f"without the price ceiling, at ${dollars(plan.cost)}/h")
 
 
 def unbound(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> tuple[Gang, Snapshot, Preferences]:
@@ -78,13 +78,13 @@ def _required(gang: Gang, preferences: Preferences) -> list[str]:
     return sorted({key for pod_set in gang.pod_sets if pod_set.count and (key := required_key(pod_set, preferences))})
 
 
-def _wider(gang: Gang, snapshot: Snapshot, preferences: Preferences, key: str) -> Iterator[str]:
+def _wider(gang: Gang, snapshot: Snapshot, preferences: Preferences, key: str) -> Iterator[Relaxation]:
     """One level wider, else without the level at all; without is not worth saying where wider does."""
     above = wider(key, snapshot.topology_keys)
     if above is not None and cheapest(*_rebound(gang, snapshot, preferences, key, above)) is not None:
-        yield f"with {above} as the required level instead of {key}"
+        yield Relaxation(Change.LEVEL, f"with {above} as the required level instead of {key}")
     elif cheapest(*_rebound(gang, snapshot, preferences, key, None)) is not None:
-        yield f"without {key} as a required level"
+        yield Relaxation(Change.LEVEL, f"without {key} as a required level")
 
 
 def _rebound(
@@ -98,10 +98,10 @@ def _rebound(
     return replace(gang, pod_sets=pod_sets), snapshot, replace(preferences, required_topology=None)
 
 
-def _fewer(gang: Gang, found: dict[str, int]) -> Iterator[str]:
+def _fewer(gang: Gang, found: dict[str, int]) -> Iterator[Relaxation]:
     short = [pod_set for pod_set in gang.pod_sets if found[pod_set.name] < pod_set.count]
     if len(short) == 1 and found[short[0].name]:
-        yield f"with {found[short[0].name]} pods of {short[0].name} instead of {short[0].count}"
+        yield Relaxation(Change.PODS, f"with {found[short[0].name]} pods of {short[0].name} instead of {short[0].count}")
 
 
 def _resized(gang: Gang, counts: dict[str, int]) -> Gang:

@@ -181,6 +181,12 @@ def _json(name: str, outcome: Outcome) -> dict[str, Any]:
         case Shortfall():
             findings = [{"subject": f.subject, "detail": f.detail, "pods": f.pods} for f in outcome.findings]
             told = {"reason": outcome.reason.value, "message": outcome.message, "hopeless": outcome.hopeless}
-            return {"gang": name, "fits": False, **told, "findings": findings, "wouldFit": list(outcome.relaxations)}
+            return {
+                "gang": name,
+                "fits": False,
+                **told,
+                "findings": findings,
+                "wouldFit": [{"change": one.change.value, "text": one.text} for one in outcome.relaxations],
+            }
         case Undecidable():
             return {"gang": name, "fits": None, "undecidable": list(outcome.reasons)}

@@ -59,7 +59,7 @@ def _hints(outcome: Shortfall) -> Iterable[str]:
     if outcome.hopeless:
         yield "it would not fit even if all were free, so others pass"
     if outcome.relaxations:
-        yield f"would fit: {' | '.join(outcome.relaxations)}"
+        yield f"would fit: {' | '.join(one.text for one in outcome.relaxations)}"
 
 
 def behind(head: str, todo: ToPlan, now: datetime, asked_at: datetime, gang: Gang) -> Waiting | Failed:

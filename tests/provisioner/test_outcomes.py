@@ -7,6 +7,7 @@ import pytest
 
 from capacity.model import (
     ZONE,
+    Change,
     Finding,
     Gang,
     Node,
@@ -15,6 +16,7 @@ from capacity.model import (
     PodSet,
     Purchase,
     Reason,
+    Relaxation,
     Shortfall,
     Snapshot,
     Undecidable,
@@ -47,7 +49,11 @@ GANG = Gang("team/job", (PodSet("main", 4, {}), PodSet("side", 1, {}, required_t
             id="names-what-is-shut",
         ),
         pytest.param(
-            Shortfall(Reason.GANG_INCOMPLETE, "0 of 4", relaxations=("2 pods", "any zone")),
+            Shortfall(
+                Reason.GANG_INCOMPLETE,
+                "0 of 4",
+                relaxations=(Relaxation(Change.PODS, "2 pods"), Relaxation(Change.ZONE, "any zone")),
+            ),
             TODO,
             "0 of 4; would fit: 2 pods | any zone; gives up at 2026-09-02 06:00Z",
             id="names-what-would-fit",
