@@ -25,7 +25,7 @@ def answers(cases: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         asked.writelines(json.dumps(case) + "\n" for case in cases)
         asked.seek(0)
         with subprocess.Popen([program()], stdin=asked, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None  # noqa: S101  # it was asked for
+            assert process.stdout is not None  # it was asked for
             yield from map(json.loads, process.stdout)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, process.args)

@@ -1,0 +1,63 @@
+"""`python -m bench.tas --cases N --seed S`: does capacity/tas.py assign as the real Kueue does? Exits 1 if it ever does not."""
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from bench.tas.cases import Case, cases, for_kueue
+from bench.tas.harness import answers
+from capacity.tas import assign
+from capacity.tas_domains import RefusalError, simulate
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.tas")
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    tally, began = Counter[str](), time.monotonic()
+    drawn = list(cases(options.cases, options.seed))
+    for case, answer in zip(drawn, answers(map(for_kueue, drawn)), strict=True):
+        tally[_compare(case, answer)] += 1
+    took = time.monotonic() - began
+    print(f"cases={options.cases} " + " ".join(f"{name}={tally[name]}" for name in KINDS) + f" seconds={took:.1f}")
+    sys.exit(1 if tally["differ"] else 0)
+
+
+KINDS = ("placed", "refused", "wrong", "differ")
+
+
+def _compare(case: Case, answer: dict[str, Any]) -> str:
+    """placed or refused by both alike, wrong: placed alike but not as the pods need it, or differ."""
+    theirs = _kueue(answer)
+    ours = _ours(case)
+    if ours != theirs:
+        print(json.dumps({"case": for_kueue(case), "kueue": theirs, "ours": ours}), file=sys.stderr)
+        return "differ"
+    if answer["assigned"] is None:
+        return "refused"
+    return "wrong" if isinstance(assign(case.requests, case.hosts, case.levels), str) else "placed"
+
+
+def _kueue(answer: dict[str, Any]) -> Any:
+    """The assignment, or how many of how many fit if it says so, or else that it was refused."""
+    if answer["assigned"] is not None:
+        return answer["assigned"]
+    only = re.search(r"allows to fit only (-?\d+) out of (\d+) ", answer["reason"])
+    none = re.search(r"doesn't allow to fit any of (\d+) ", answer["reason"])
+    return [int(only[1]), int(only[2])] if only else [0, int(none[1])] if none else "refused"
+
+
+def _ours(case: Case) -> Any:
+    try:
+        return simulate(case.requests, case.hosts, case.levels)
+    except RefusalError as refusal:
+        return [refusal.fits, refusal.wanted] if refusal.counted else "refused"
+
+
+if __name__ == "__main__":
+    main()
