@@ -7,8 +7,12 @@ pods). Money is integer micro-dollars an hour. Instants are integer seconds sinc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from capacity.requirements import HostPort, LabelSelector, NodeSelectorTerm, PodTerm, Spread, Taint, Toleration
+
+if TYPE_CHECKING:
+    from capacity.fleet import Stock
 
 Resources = Mapping[str, int]
 Labels = Mapping[str, str]
@@ -225,7 +229,8 @@ class ReservationUse:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """All that a plan may rest on, at one instant (`now`). `topology_keys` run from the widest level to the narrowest,
-    host excluded. `holders` tells of the bookings that `booked_by` names.
+    host excluded. `holders` tells of the bookings that `booked_by` names. `stock` is an index of `nodes`, used while it is of that
+    very tuple; without one the planner makes its own.
     """
 
     now: int
@@ -236,6 +241,7 @@ class Snapshot:
     bystanders: tuple[Bystander, ...] = ()
     budgets: tuple[Budget, ...] = ()
     holders: Mapping[str, Holder] = field(default_factory=dict)
+    stock: "Stock | None" = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

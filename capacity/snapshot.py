@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
+from capacity.fleet import stock_of
 from capacity.model import Plan, Snapshot
 
 
 def book(snapshot: Snapshot, plan: Plan, booking: str) -> Snapshot:
     """The snapshot in which `booking` holds the plan's nodes whole and its purchases are gone from the offerings."""
-    taken = {use.node.name for use in plan.uses}
+    stock = stock_of(snapshot).closed([use.node.name for use in plan.uses], booking)
     bought: dict[str, int] = {}
     for purchase in plan.purchases:
         bought[purchase.offering.name] = bought.get(purchase.offering.name, 0) + purchase.count
-    nodes = tuple(replace(node, booked_by=booking) if node.name in taken else node for node in snapshot.nodes)
     offerings = tuple(
         replace(offering, available=offering.available - bought[offering.name]) if offering.name in bought else offering
         for offering in snapshot.offerings
     )
-    return replace(snapshot, nodes=nodes, offerings=offerings)
+    return replace(snapshot, nodes=stock.nodes, offerings=offerings, stock=stock)

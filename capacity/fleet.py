@@ -1,0 +1,209 @@
+"""The nodes of a snapshot by columns, kept up node by node, and what a snapshot carries of it.
+
+A column is made when a plan first asks for it and kept up from then on, so a change of one node costs as much as there are
+columns, however many nodes there are.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from capacity.columns import MOST, Codes, Column, Mask, Order, Vector
+from capacity.fit import host, is_port, room
+from capacity.model import CapacityType, Node, Snapshot
+from capacity.requirements import PodTerm, Taint
+
+Tier = tuple[int, CapacityType | None]
+_CHANGES = 4096
+
+
+class Fleet:
+    """Nodes, each with a row in every column. Rows have no meaning: the last node moves to the row of one that is taken out.
+
+    Between taking a `stock` and the end of the planning on it, the owner must neither `put` nor `remove`: the columns are not
+    copied. A stock whose fleet has changed all the same is not used, its snapshot's nodes are read afresh (see `stock_of`).
+    """
+
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
+        self._nodes = list(nodes)
+        self._rows = {node.name: row for row, node in enumerate(self._nodes)}
+        self._tuple: tuple[Node, ...] | None = nodes if isinstance(nodes, tuple) else None
+        self._columns: dict[Hashable, Column] = {}
+        self._codes: dict[str, Codes] = {}
+        self._taints: dict[tuple[Taint, ...], int] = {}
+        self._tiers: dict[Tier, int] = {}
+        self._names: Order | None = None
+        self._terms = Counter(term for node in self._nodes for term in _terms(node))
+        self._changed: list[int] = []
+        self._forgotten = 0
+        self.memo: dict[Hashable, Any] = {}  # what planning keeps from one plan to the next
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def row(self, name: str) -> int:
+        """Raises KeyError for a name that no node has."""
+        return self._rows[name]
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return self._forgotten + len(self._changed)
+
+    def changed(self, version: int) -> list[int] | None:
+        """The rows that changed since a version, None when that is too long ago to tell."""
+        return self._changed[version - self._forgotten :] if version >= self._forgotten else None
+
+    # --- what the owner does --------------------------------------------------------------------------------------------------
+
+    def put(self, node: Node) -> None:
+        """Adds a node, or replaces the one of its name."""
+        row = self._rows.get(node.name)
+        if row is None:
+            row = self._rows[node.name] = len(self._nodes)
+            self._nodes.append(node)
+            if self._names is not None and not self._names.add(node.name):
+                self._columns["name"].fill(self._nodes)
+        elif self._nodes[row] is node:
+            return
+        else:
+            self._terms.subtract(_terms(self._nodes[row]))
+        self._terms.update(_terms(node))
+        self._set(row, node)
+
+    def remove(self, name: str) -> None:
+        """Takes a node out; nothing happens if there is none of that name."""
+        row = self._rows.pop(name, None)
+        if row is None:
+            return
+        self._terms.subtract(_terms(self._nodes[row]))
+        if self._names is not None:
+            self._names.discard(name)
+        last = self._nodes.pop()
+        if last.name != name:
+            self._rows[last.name] = row
+            self._set(row, last)
+        self._note(len(self._nodes))
+
+    def stock(self) -> "Stock":
+        """The fleet as it is now, for a snapshot with the same `nodes`."""
+        if self._tuple is None:
+            self._tuple = tuple(self._nodes)
+        return Stock(self, self.version, self._tuple, self.column("open").astype(np.bool_))
+
+    def _set(self, row: int, node: Node) -> None:
+        self._nodes[row] = node
+        for column in self._columns.values():
+            column.set(row, node)
+        self._note(row)
+
+    def _note(self, row: int) -> None:
+        self._tuple = None
+        self._changed.append(row)
+        if len(self._changed) > max(_CHANGES, len(self._nodes)):
+            self._forgotten += len(self._changed)
+            self._changed.clear()
+
+    # --- what plans read ------------------------------------------------------------------------------------------------------
+
+    def column(self, kind: str, name: str = "") -> Vector:
+        """One of `open` (0 or 1), `ends` (MOST: never), `taints`, `tier`, `name` and `full` (see below), or `free` of a resource
+        or port, or `label` of a key (a code). One entry a row.
+        """
+        found = self._columns.get((kind, name) if name else kind)
+        if found is None:
+            found = self._columns[(kind, name) if name else kind] = Column(self._reader(kind, name))
+            found.fill(self._nodes)
+        return found.data[: len(self._nodes)]
+
+    def codes(self, key: str) -> Codes:
+        """What the codes of a label column stand for."""
+        return self._codes.setdefault(key, Codes())
+
+    def tiers(self) -> Sequence[Tier]:
+        """Price and capacity type of each code in the `tier` column."""
+        self.column("tier")
+        return tuple(self._tiers)
+
+    def terms(self) -> Sequence[PodTerm]:
+        """The required anti-affinity terms of all pods on the nodes, each once."""
+        return [term for term, count in self._terms.items() if count > 0]
+
+    def _reader(self, kind: str, name: str) -> Callable[[Node], int]:
+        if kind == "free":
+            return _port_reader(name) if is_port(name) else _free_reader(name)
+        if kind == "label":
+            code = self.codes(name).code
+            return lambda node: code(node.labels.get(name))
+        if kind == "name":
+            self._names = Order(self._rows)
+            return lambda node: self._names.number(node.name) if self._names is not None else 0
+        readers: dict[str, Callable[[Node], int]] = {
+            "open": lambda node: node.booked_by is None and node.ready and not node.unschedulable,
+            "ends": lambda node: MOST if node.ends is None else node.ends,
+            "taints": lambda node: self._taints.setdefault(node.taints, len(self._taints)),
+            "tier": lambda node: self._tiers.setdefault((node.price, node.capacity_type), len(self._tiers)),
+            "full": fullness,
+        }
+        return readers[kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """A fleet at one instant. `open` tells for each row whether the node may be booked: nodes booked since, in the same pass, are
+    closed in `open` and replaced in `nodes` alone.
+    """
+
+    fleet: Fleet
+    version: int
+    nodes: tuple[Node, ...]
+    open: Mask
+
+    def holds(self, nodes: tuple[Node, ...]) -> bool:
+        """Whether it still tells the truth about these nodes."""
+        return self.nodes is nodes and self.version == self.fleet.version
+
+    def closed(self, names: Iterable[str], booking: str) -> "Stock":
+        """The stock once `booking` holds these nodes whole."""
+        rows = [self.fleet.row(name) for name in names]
+        nodes, still = list(self.nodes), self.open.copy()
+        for row in rows:
+            nodes[row] = replace(nodes[row], booked_by=booking)
+        still[rows] = False
+        return Stock(self.fleet, self.version, tuple(nodes), still)
+
+
+def stock_of(snapshot: Snapshot) -> Stock:
+    """The snapshot's own stock where it is of these very nodes, else a new one."""
+    known = snapshot.stock
+    return known if known is not None and known.holds(snapshot.nodes) else Fleet(snapshot.nodes).stock()
+
+
+def stocked(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with a stock that holds, for whoever plans on it more than once."""
+    stock = stock_of(snapshot)
+    return snapshot if stock is snapshot.stock else replace(snapshot, stock=stock)
+
+
+def fullness(node: Node) -> int:
+    """What is free of each resource in thousandths, added up: of alike nodes the one with the least left is taken first."""
+    return sum(_permille(whole, node.requested.get(name, 0)) for name, whole in node.allocatable.items())
+
+
+def _permille(whole: int, used: int) -> int:
+    return (whole - used) * 1000 // whole if whole else 0
+
+
+def _free_reader(name: str) -> Callable[[Node], int]:
+    return lambda node: max(-MOST, min(MOST, node.allocatable.get(name, 0) - node.requested.get(name, 0)))
+
+
+def _port_reader(name: str) -> Callable[[Node], int]:
+    return lambda node: room(host(node).free, name)
+
+
+def _terms(node: Node) -> Iterable[PodTerm]:
+    return [term for pod in node.pods for term in pod.apart]
