@@ -1,1 +1,1 @@
-"""Does the planner agree with the real kube-scheduler? Generated cases, put to both, at the boundaries where they could differ."""
+"""Does the planner agree with the real kube-scheduler? Generated cases are put to both, at the edges where they could differ."""

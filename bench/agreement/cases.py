@@ -91,7 +91,9 @@ def renamed(original: Case, id_: str) -> Case:
 # --- short ways to write objects ------------------------------------------------------------------------------------------
 
 
-def node(name: str, allocatable: Json, labels: Json | None = None, taints: list[Json] | None = None, *, cordoned: bool = False) -> Json:
+def node(
+    name: str, allocatable: Json, labels: Json | None = None, taints: list[Json] | None = None, *, cordoned: bool = False
+) -> Json:
     """A Node; without a name one of an offering."""
     own = {HOSTNAME: name} if name else {}
     return {

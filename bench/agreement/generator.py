@@ -1,0 +1,127 @@
+"""Cases by seed and number: each has one main feature, often a second in passing, and sizes at the edge of what fits."""
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from bench.agreement import features, neighbours
+from bench.agreement.cases import Case, Probe
+from bench.agreement.draft import RACK, ZONE, Amounts, Draft, write_request
+
+FEATURES: Mapping[str, Callable[[Draft], None]] = {
+    "resources": features.resources,
+    "init-containers": features.init_containers,
+    "overhead": features.overhead,
+    "pod-level": features.pod_level,
+    "pods-count": features.pods_count,
+    "extended": features.extended,
+    "node-selector": features.node_selector,
+    "node-affinity": features.node_affinity,
+    "match-fields": features.match_fields,
+    "taints": features.taints,
+    "cordon": features.cordon,
+    "startup-taints": features.startup_taints,
+    "host-ports": features.host_ports,
+    "pod-affinity": neighbours.pod_affinity,
+    "pod-anti-affinity": neighbours.pod_anti_affinity,
+    "symmetric-anti-affinity": neighbours.symmetric_anti_affinity,
+    "exclusive": neighbours.exclusive,
+    "spread": neighbours.spread,
+    "volumes": features.volumes,
+    "daemon-sets": features.daemon_sets,
+    "several-pod-sets": features.several_pod_sets,
+    "required-level": features.required_level,
+    "slices": features.slices,
+    "purchases": features.purchases,
+}
+_LIGHT = tuple(name for name in FEATURES if name not in ("slices", "cordon", "startup-taints"))
+MOST_PODS = 8
+
+
+def generate(seed: int, number: int) -> Case:
+    """The case of this number. All numbers together go through the features in turn."""
+    rng = Random(f"{seed}/{number}")
+    names = list(FEATURES)
+    chosen = [names[number % len(names)]]
+    if rng.randrange(100) < 40:
+        chosen.append(rng.choice([name for name in _LIGHT if name not in chosen]))
+    draft = _base(rng, several="several-pod-sets" in chosen)
+    for name in sorted(chosen, key=names.index):
+        FEATURES[name](draft)
+    for pod_set in draft.sets:
+        _size(draft, pod_set.name)
+    return Case(
+        features=chosen,
+        nodes=list(draft.nodes.values()),
+        pod_sets=draft.sets,
+        pods=draft.pods,
+        others=draft.others,
+        daemon_sets=draft.daemon_sets,
+        offerings=draft.offerings,
+        probes=_probes(draft),
+        topology_keys=[ZONE, RACK],
+        seed=f"{seed}/{number}",
+    )
+
+
+def _base(rng: Random, *, several: bool) -> Draft:
+    """Two to four nodes, some partly filled, and one pod set, seldom two."""
+    draft = Draft(rng)
+    for _ in range(rng.choice((2, 3, 3, 4))):
+        name = draft.add_node()
+        if draft.chance(50):
+            draft.run(name, {"cpu": rng.choice((1, 100, 250, 333)), "memory": rng.choice((1, 64 << 20, 10**8))})
+    features.add_set(draft)
+    if not several and draft.chance(12):
+        features.add_set(draft)
+    return draft
+
+
+def _size(draft: Draft, name: str) -> None:
+    """Requests that fill the free room of some node in whole slots, or miss it by one unit; and a count near what there is."""
+    rng, pod_set = draft.rng, draft.pod_set(name)
+    form = draft.forms.get(name, rng.choice(("plain", "plain", "two", "rounded")))
+    ask = _ask(draft, name)
+    spec = pod_set.template["spec"]
+    base = dict(draft.asks.get(name, {}))
+    if form != "nothing":
+        write_request(rng, spec, ask, "plain" if "initContainers" in spec else form)
+    pod_set.count = max(1, min(MOST_PODS, _count(draft, {**ask, **base} if form != "nothing" else {})))
+
+
+def _ask(draft: Draft, name: str) -> Amounts:
+    """One resource is at the edge of a node (or offering), the others are small, or follow the feature."""
+    rng = draft.rng
+    ask = {"cpu": rng.choice((1, 50, 100)), "memory": rng.choice((1, 1 << 20, 10**6))} | draft.asks.get(name, {})
+    free = draft.free[rng.choice(sorted(draft.free))]
+    edge = rng.choice(("cpu", "cpu", "cpu", "memory"))
+    slots = rng.choice((1, 1, 2, 3))
+    extra = _overhead(draft, name).get(edge, 0)
+    ask[edge] = max(1, free.get(edge, 0) // slots + rng.choice((0, 0, 0, 1, 1, -1)) - extra)
+    return ask
+
+
+def _overhead(draft: Draft, name: str) -> Amounts:
+    """What the pod set's RuntimeClass adds."""
+    if "runtimeClassName" not in draft.pod_set(name).template["spec"]:
+        return {}
+    fixed = next(each["overhead"]["podFixed"] for each in draft.others if each["kind"] == "RuntimeClass")
+    return {"cpu": 250, **({"memory": 100 << 20} if "memory" in fixed else {})}
+
+
+def _count(draft: Draft, ask: Amounts) -> int:
+    """By plain division over all nodes and offerings; in a third of the cases at that number or one above, else below."""
+    limits = {offering.name: offering.limit for offering in draft.offerings}
+    slots = sum(
+        min(free.get(resource, 0) // amount for resource, amount in {**ask, "pods": 1}.items()) * limits.get(name, 1)
+        for name, free in draft.free.items()
+    )
+    share = max(1, slots // len(draft.sets))
+    return share + draft.rng.choice((0, 1)) if draft.chance(60) else draft.rng.randrange(1, share + 1)
+
+
+def _probes(draft: Draft) -> list[Probe]:
+    """One pod on one node, twice; and one pod that may choose."""
+    names = [pod_set.name for pod_set in draft.sets]
+    pinned = [Probe(draft.rng.choice(names), draft.name_of_node()) for _ in range(2)]
+    unique = {(probe.pod_set, probe.node): probe for probe in [*pinned, Probe(draft.rng.choice(names))]}
+    return list(unique.values())

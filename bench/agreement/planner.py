@@ -1,0 +1,86 @@
+"""The planner's side of a case: the same JSON, read as the services read it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from bench.agreement.cases import Case, Json, Offering
+from capacity import model
+from capacity.model import CapacityType, Gang, Outcome, Preferences, Snapshot
+from capacity.plan import plan
+from capacity.verdict import Verdict, verdict
+from kube import core, nodes, podspec
+from kube.meta import decode
+from provisioner.daemons import BOOKED_TAINT, daemon_pods, runs_on
+
+_NEW_NODE = "a-node-that-is-not-there-yet"
+
+
+def answer(case: Case) -> Outcome:
+    """The plan for the whole gang, or why there is none."""
+    gang = Gang(case.id, tuple(pod_set(case, each.name, each.count, each.template) for each in case.pod_sets))
+    return plan(gang, snapshot(case), Preferences())
+
+
+def probe(case: Case, name: str, node: str) -> Verdict:
+    """Whether one pod of a pod set may go on one node."""
+    here = snapshot(case)
+    where = next(each for each in here.nodes if each.name == node)
+    return verdict(pod_set(case, name, 1, case.pod_set(name).template), where, here)
+
+
+def pod_set(case: Case, name: str, count: int, template: Json) -> model.PodSet:
+    return podspec.pod_set(
+        name,
+        count,
+        podspec.template(template),
+        runtime_classes={each.metadata.name: each for each in _views(case, "RuntimeClass", core.RuntimeClass)},
+        namespace=case.id,
+        namespaces=_namespaces(case),
+        volumes=_volumes(case),
+    )
+
+
+def snapshot(case: Case) -> Snapshot:
+    running: dict[str, list[core.Pod]] = defaultdict(list)
+    for pod in case.pods:
+        running[pod["spec"]["nodeName"]].append(decode(pod, core.Pod))
+    views = [decode(node, core.Node) for node in case.nodes]
+    return Snapshot(
+        now=0,
+        nodes=tuple(nodes.node(view, running[view.metadata.name], pool="p") for view in views),
+        offerings=tuple(_offering(case, each) for each in case.offerings),
+        topology_keys=tuple(case.topology_keys),
+    )
+
+
+def _offering(case: Case, offering: Offering) -> model.Offering:
+    view = decode(offering.node, core.Node)
+    bare = nodes.shape(offering.name, view, per_node_labels=case.topology_keys, startup_taints=offering.startup_taints)
+    daemons = daemon_pods(decode(each, core.DaemonSet) for each in case.daemon_sets)
+    labels = view.metadata.labels
+    there = [pod for pod in daemons if runs_on(pod, labels, (*bare.taints, BOOKED_TAINT), _NEW_NODE)]
+    return model.Offering(
+        name=offering.name,
+        pool="p",
+        source="s",
+        shape=nodes.shape(
+            offering.name,
+            view,
+            overhead=_sum(pod.requests for pod in there),
+            per_node_labels=case.topology_keys,
+            startup_taints=offering.startup_taints,
+        ),
+        capacity_type=CapacityType.ON_DEMAND if offering.price else CapacityType.RESERVED,
+        available=offering.limit,
+        total=offering.limit,
+        price=offering.price,
+        domain={key: labels[key] for key in case.topology_keys if key in labels},
+    )
+
+
+def _sum(parts: Iterable[model.Resources]) -> dict[str, int]:
+    total: dict[str, int] = defaultdict(int)
+    for part in parts:
+        for name, amount in part.items():
+            total[name] += amount
+    return dict(total)

@@ -1,0 +1,75 @@
+"""What came out of one case: both sides' answers to each question, and where they differ."""
+
+from dataclasses import dataclass, field
+
+from bench.agreement.cases import Case
+from capacity.model import Plan, Shortfall, Undecidable
+
+FIT, NO_FIT, UNDECIDABLE = "fit", "nofit", "undecidable"
+
+
+def kind(outcome: object) -> str:
+    return {Plan: FIT, Shortfall: NO_FIT, Undecidable: UNDECIDABLE}[type(outcome)]
+
+
+@dataclass
+class Disagreement:
+    """`what` is false fit, false no-fit or oracle; `question` Q1, Q2 or Q4; `detail` for people."""
+
+    question: str
+    what: str
+    detail: str
+
+
+@dataclass
+class ProbeResult:
+    """`fits` are the planner's verdicts by node (of one node when the probe is pinned); `node` is where the scheduler bound it, ""
+    if nowhere.
+    """
+
+    fits: dict[str, str]
+    reasons: dict[str, str]
+    node: str = ""
+    message: str = ""
+
+    def disagreement(self) -> Disagreement | None:
+        text = f"scheduler: {self.node or self.message}; planner: {self.fits} {self.reasons}"
+        if self.node and self.fits.get(self.node) == NO_FIT:
+            return Disagreement("Q1", "false no-fit", text)
+        if not self.node and FIT in self.fits.values():
+            return Disagreement("Q1", "false fit", text)
+        return None
+
+    @property
+    def planner(self) -> str:
+        verdicts = self.fits.values()
+        return FIT if FIT in verdicts else UNDECIDABLE if UNDECIDABLE in verdicts else NO_FIT
+
+
+@dataclass
+class Result:
+    """`steered` and `unsteered`: what kept the gang from being bound, "" when it was bound as it should; None when not asked.
+    `refusals` are the runs of a gang that the planner says can't be bound, in the same words.
+    """
+
+    case: Case
+    outcome: str = ""
+    reasons: tuple[str, ...] = ()
+    probes: list[ProbeResult] = field(default_factory=list)
+    steered: str | None = None
+    unsteered: str | None = None
+    refusals: list[str] = field(default_factory=list)
+    oracle: bool | None = None
+    refused: str = ""
+
+    def disagreements(self) -> list[Disagreement]:
+        found = [each for each in (probe.disagreement() for probe in self.probes) if each]
+        if self.steered:
+            found.append(Disagreement("Q2", "false fit", self.steered))
+        if "" in self.refusals:
+            found.append(Disagreement("Q4", "false no-fit", f"bound in spite of: {'; '.join(self.reasons)}"))
+        if self.outcome == NO_FIT and self.oracle is True:
+            found.append(Disagreement("Q4", "false no-fit", f"the oracle finds a way in spite of: {'; '.join(self.reasons)}"))
+        if self.outcome == FIT and self.oracle is False:
+            found.append(Disagreement("Q2", "oracle", "the oracle finds no way for a gang that has a plan"))
+        return found
