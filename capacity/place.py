@@ -66,12 +66,15 @@ class Placer:
         return min(sizes, key=lambda domain: (-sizes[domain], domain))
 
 
-def trim(units: list[Unit], demand: Sequence[int]) -> list[Unit]:
+def trim(units: list[Unit], demand: Sequence[int], tied: frozenset[int] = frozenset()) -> list[Unit]:
     """Take back what is more than needed: a node is not marked for a pod set that has room enough elsewhere.
 
-    Each pattern stays safe, since a part of a safe mix is safe. Nodes that are left with nothing are not taken at all.
+    Each pattern stays safe, since a part of a safe mix is safe. Nodes that are left with nothing are not taken at all. Roles that
+    are `tied` to domains stay as they are.
     """
     for index, wanted in enumerate(demand):
+        if index in tied:
+            continue
         surplus = sum(unit.pattern[index] for unit in units) - wanted
         for unit in sorted(units, key=lambda unit: -sum(1 for count in unit.pattern if count)):
             count = unit.pattern[index]

@@ -1,10 +1,13 @@
 """`plan(gang, snapshot, preferences)`: the one way in. Pure and deterministic; never a guess."""
 
+from dataclasses import replace
+
 from capacity.explain import explain
+from capacity.milp import SearchLimitError
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
 from capacity.prove import prove
-from capacity.search import by_luck, search
-from capacity.solver import SearchLimitError
+from capacity.search import find, may_be_lucky
+from capacity.supply import Question, lucky_mixes, question
 
 
 def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
@@ -14,29 +17,68 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     policy's capacity order, the smallest domains, the fewest slots taken out of what is free, the fewest nodes. A plan is
     proven once more, apart from the search, before it is returned.
     """
-    unclear = _unclear(gang)
-    if unclear:
+    asked = question(gang, snapshot, preferences)
+    if unclear := _unclear(asked):
         return Undecidable(unclear)
     try:
-        found = search(gang, snapshot, preferences)
-        if found is None and by_luck(gang, snapshot, preferences):
-            return Undecidable((_luck(gang),))
+        found = find(asked)
     except SearchLimitError as error:
         return Undecidable((f"the search was cut off: {error}",))
-    return _proven(found, snapshot, preferences) if found is not None else explain(gang, snapshot, preferences)
+    if found is None:
+        return _without(asked)
+    if flaws := prove(found, snapshot, preferences):
+        better = _lucky(asked)
+        return better if isinstance(better, Plan) else Undecidable(_unproven(flaws))
+    return found if not found.cost or not may_be_lucky(asked) else _improved(asked, found)
 
 
-def _proven(found: Plan, snapshot: Snapshot, preferences: Preferences) -> Outcome:
-    flaws = prove(found, snapshot, preferences)
-    return Undecidable(tuple(f"the plan did not stand up to its proof: {flaw}" for flaw in flaws)) if flaws else found
+def _without(asked: Question) -> Outcome:
+    """No marks are safe node by node; the plan as a whole may be, or nothing fits in whatever order."""
+    lucky = _lucky(asked)
+    if isinstance(lucky, Plan | Undecidable):
+        return lucky
+    if asked.couplings.loose:
+        return Undecidable(tuple(asked.couplings.loose))
+    return explain(asked.gang, asked.snapshot, asked.preferences)
 
 
-def _unclear(gang: Gang) -> tuple[str, ...]:
-    return tuple(f"{pod_set.name}: {phrase}" for pod_set in gang.pod_sets if pod_set.count > 0 for phrase in pod_set.undecidable)
+def _lucky(asked: Question) -> Plan | Undecidable | None:
+    """The best plan that needs luck as far as single nodes tell, if it turns out not to; None when there is none at all."""
+    if not may_be_lucky(asked):
+        return None
+    try:
+        found = find(asked, lucky_mixes)
+    except SearchLimitError as error:
+        return Undecidable((f"the search was cut off: {error}",))
+    if found is None:
+        return None
+    return Undecidable((_luck(asked),)) if prove(found, asked.snapshot, asked.preferences) else found
 
 
-def _luck(gang: Gang) -> str:
-    names = ", ".join(pod_set.name for pod_set in gang.pod_sets if pod_set.count > 0)
+def _improved(asked: Question, found: Plan) -> Plan:
+    """What luck could save bounds what a better plan could; if the lucky plan can be proven, it is the better one."""
+    try:
+        lucky = find(asked, lucky_mixes)
+    except SearchLimitError:
+        return replace(found, gap=found.cost)
+    if lucky is None or lucky.cost >= found.cost:
+        return found
+    if prove(lucky, asked.snapshot, asked.preferences):
+        return replace(found, gap=max(found.gap, found.cost - lucky.cost + lucky.gap))
+    return lucky
+
+
+def _unclear(asked: Question) -> tuple[str, ...]:
+    told = [f"{one.name}: {phrase}" for one in asked.gang.pod_sets if one.count > 0 for phrase in one.undecidable]
+    return (*told, *asked.couplings.unclear)
+
+
+def _unproven(flaws: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"the plan did not stand up to its proof: {flaw}" for flaw in flaws)
+
+
+def _luck(asked: Question) -> str:
+    names = ", ".join(pod_set.name for pod_set in asked.gang.pod_sets if pod_set.count > 0)
     return (
         f"fits only if the scheduler packs the pods of {names} together in a lucky order; "
         "give pod sets that share nodes equal requests, or room on nodes of their own"

@@ -1,54 +1,92 @@
 """A plan's proof, from its own text and the snapshot, apart from the search that made it.
 
-Why no order of scheduling can spoil a proven plan: let some pod of a pod set still be unplaced. Its nodes offer at least as
-many slots as the pod set has pods, so one of them, H, holds fewer pods of it than its slots there. On H no pod set ever
-exceeds min(count, what fits of it alone), and all these maxima fit H at once (checked here); so one pod more of this set fits
-as well, and the scheduler finds H.
+Why no order of scheduling can spoil a proven plan: let some pod of a role still be unplaced and nothing move any more. Then none
+of the role's nodes has room for one pod more, or a rule turns it away from those that have. How many of its pods are placed in
+the worst such case follows from what the other roles can take of its nodes (adversary) and from each rule's own arithmetic; the
+plan stands when that is never less than the role has.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, slots, together
-from capacity.model import HOSTNAME, Plan, PodSet, Preferences, Snapshot
-from capacity.topology import required_key
+from capacity import tas
+from capacity.adversary import Shared, surely
+from capacity.couplings import Apart, Even, Rule, Sliced, Units
+from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, slots
+from capacity.model import HOSTNAME, Node, Plan, Preferences, Snapshot
+from capacity.orders import survives
+from capacity.supply import Question, question
+from capacity.topology import ways
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """`count` alike nodes of the plan and the slots that each gives."""
+class Place:
+    """`count` alike nodes of the plan, the roles whose pods are let in, and how many of each may ever be on one."""
 
     name: str
     where: Host
     count: int
-    slots: tuple[tuple[PodSet, int], ...]
+    node: Node | None
+    caps: Mapping[int, int] = field(default_factory=dict)
+
+    def domains(self, key: str) -> list[str]:
+        """The domain of each of the nodes; one that is not there yet is a host of its own."""
+        if key == HOSTNAME and self.node is None:
+            return [f"{self.name}#{number}" for number in range(self.count)]
+        return [self.where.labels.get(key, "")] * self.count
 
 
 def prove(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> tuple[str, ...]:
     """What is wrong with the plan, as short phrases; empty when every pod is sure of its place in any order of scheduling."""
-    places = list(_places(plan, snapshot))
-    return (
+    asked = question(plan.gang, snapshot, preferences)
+    places, flaws = _places(asked, plan)
+    found = [
+        *flaws,
         *_supply_flaws(plan, snapshot, preferences),
-        *(flaw for place in places for flaw in _place_flaws(place)),
-        *_cover_flaws(plan, places),
-        *_domain_flaws(places, preferences),
+        *_filter_flaws(asked, places),
+        *_domain_flaws(asked, places),
         *_cost_flaws(plan, preferences),
-    )
+    ]
+    if not found:
+        pinned = [index for index, pod_set in enumerate(asked.pod_sets) if pod_set.placed_by_kueue]
+        found += _kueue_flaws(asked, places) if pinned else _order_flaws(asked, places)
+    return tuple(found)
 
 
-def _places(plan: Plan, snapshot: Snapshot) -> Iterator[_Place]:
-    sets = {pod_set.name: pod_set for pod_set in plan.gang.pod_sets}
-    for use in plan.uses:
-        yield _Place(use.node.name, host(use.node), 1, tuple((sets[name], count) for name, count in use.pods.items()))
+# --- what the plan says ---------------------------------------------------------------------------------------------------
+
+
+def _places(asked: Question, plan: Plan) -> tuple[list[Place], list[str]]:
+    """The nodes as kube-scheduler sees them. Pod sets of one role must be let in on the same nodes, or they'd compete."""
+    found = [_place(asked, use.node.name, host(use.node), 1, use.node, use.pods) for use in plan.uses]
+    flaws = []
     for purchase in plan.purchases:
-        where = new_host(purchase.offering, snapshot.topology_keys)
-        pods = tuple((sets[name], count) for name, count in purchase.pods.items())
-        yield _Place(purchase.offering.name, where, purchase.count, pods)
+        where = new_host(purchase.offering, asked.snapshot.topology_keys)
+        found.append(_place(asked, purchase.offering.name, where, purchase.count, None, purchase.pods))
+    for role in asked.roles:
+        names = {member.name for member in role.members}
+        for name, pods in [(use.node.name, use.pods) for use in plan.uses] + [(p.offering.name, p.pods) for p in plan.purchases]:
+            if names & pods.keys() not in (set(), names):
+                flaws.append(f"{name} is not for all of {', '.join(sorted(names))}")
+    return found, flaws
+
+
+def _place(asked: Question, name: str, where: Host, count: int, node: Node | None, pods: Mapping[str, int]) -> Place:
+    caps = {}
+    for index, role in enumerate(asked.roles):
+        if any(member.name in pods for member in role.members):
+            lonely = any(key in where.labels or key in where.unknown for key in asked.couplings.lonely.get(index, ()))
+            most = min(role.pod_set.count, slots(needs(role.pod_set), where.free))
+            caps[index] = min(most, 1) if lonely else most
+    return Place(name, where, count, node, caps)
+
+
+# --- supply, filters, cost ------------------------------------------------------------------------------------------------
 
 
 def _supply_flaws(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> Iterator[str]:
-    """Each node once and free for a gang, and of each offering no more than there is."""
+    """Each node once and free for a gang, of each offering no more than there is, and no shared limit broken."""
     uses = Counter(use.node.name for use in plan.uses)
     yield from (f"{name} is used {times} times" for name, times in sorted(uses.items()) if times > 1)
     for use in plan.uses:
@@ -62,46 +100,26 @@ def _supply_flaws(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> I
             yield f"{offering.name}: {why}"
         if bought[offering.name] > offering.available:
             yield f"{offering.name}: {bought[offering.name]} nodes of {offering.available}"
+    for budget in snapshot.budgets:
+        if sum(budget.weight.get(name, 0) * count for name, count in bought.items()) > max(0, budget.left):
+            yield f"LimitExceeded: {budget.text}"
 
 
-def _place_flaws(place: _Place) -> Iterator[str]:
-    for pod_set, count in place.slots:
-        if why := refusal(pod_set, place.where):
-            yield f"{place.name} refuses {pod_set.name}: {why}"
-        if count > slots(needs(pod_set), place.where.free):
-            yield f"{place.name} has fewer than {count} slots for {pod_set.name}"
-    requests = [needs(pod_set) for pod_set, _ in place.slots]
-    most = [min(pod_set.count, slots(needs(pod_set), place.where.free)) for pod_set, _ in place.slots]
-    if len(most) > 1 and not together(requests, most, place.where.free):
-        yield f"pod sets compete on {place.name}"
-
-
-def _cover_flaws(plan: Plan, places: Sequence[_Place]) -> Iterator[str]:
-    room: dict[str, int] = {}
+def _filter_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
+    ties = asked.couplings
     for place in places:
-        for pod_set, count in place.slots:
-            room[pod_set.name] = room.get(pod_set.name, 0) + count * place.count
-    for pod_set in plan.gang.pod_sets:
-        if room.get(pod_set.name, 0) < pod_set.count:
-            yield f"{pod_set.name} has {room.get(pod_set.name, 0)} slots for {pod_set.count} pods"
-
-
-def _domain_flaws(places: Sequence[_Place], preferences: Preferences) -> Iterator[str]:
-    """All pod sets that name one key are in one domain of it, whose value is known for each node."""
-    spans: dict[str, set[str | None]] = {}
-    for number, place in enumerate(places):
-        for key in {required_key(pod_set, preferences) for pod_set, _ in place.slots} - {None}:
-            spans.setdefault(str(key), set()).update(_values(place, str(key), number))
-    for key, values in sorted(spans.items()):
-        if len(values) != 1 or None in values:
-            yield f"{key} is not one domain"
-
-
-def _values(place: _Place, key: str, number: int) -> set[str | None]:
-    """The domains that the place's nodes are in; each node is a host of its own."""
-    if key == HOSTNAME:
-        return {f"{number}.{node}" for node in range(place.count)}
-    return {place.where.labels.get(key)}
+        for index in place.caps:
+            pod_set = asked.pod_sets[index]
+            why = refusal(pod_set, place.where) or asked.neighbours.refusal(index, place.where.labels, place.where.unknown)
+            if why:
+                yield f"{place.name} refuses {pod_set.name}: {why}"
+            if place.node and any(asked.neighbours.counted(*one, place.node) for one in ties.shy if one[0] == index):
+                yield f"a spread of {pod_set.name} counts pods on {place.name}"
+            if any(place.where.labels.get(key) in full for (role, key), full in ties.barred.items() if role == index):
+                yield f"a spread keeps {pod_set.name} off {place.name}"
+            for other in place.caps:
+                if other < index and ties.stranger(index, other):
+                    yield f"{pod_set.name} and {asked.pod_sets[other].name} share {place.name}"
 
 
 def _cost_flaws(plan: Plan, preferences: Preferences) -> Iterator[str]:
@@ -110,3 +128,139 @@ def _cost_flaws(plan: Plan, preferences: Preferences) -> Iterator[str]:
         yield f"costs {cost}, not {plan.cost}"
     if preferences.price_ceiling is not None and cost > preferences.price_ceiling:
         yield f"costs {cost}, above the ceiling of {preferences.price_ceiling}"
+
+
+# --- levels ---------------------------------------------------------------------------------------------------------------
+
+
+def _domain_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
+    """All roles that are bound to each other are in one domain, whose value is known for each node."""
+    required = list(ways(asked.pod_sets, asked.snapshot.topology_keys, asked.preferences))[-1]
+    for bind in (*required.binds, *asked.couplings.binds):
+        values = {value for place in places if bind.roles & place.caps.keys() for value in place.domains(bind.key)}
+        if len(values) != 1 or "" in values:
+            yield f"{bind.key} is not one domain"
+    if asked.couplings.impossible:
+        yield asked.couplings.impossible
+
+
+def _kueue_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
+    """Kueue pins the pods: its own algorithm, run on the plan's nodes, must place them all."""
+    hosts = [
+        (_named(place, number), frozenset(asked.pod_sets[index].name for index in place.caps))
+        for place in places
+        for number in range(place.count)
+    ]
+    if flaw := tas.guaranteed(asked.pod_sets, hosts, (*asked.snapshot.topology_keys, HOSTNAME)):
+        yield flaw
+    for rule in asked.couplings.rules:
+        if not isinstance(rule, Sliced):
+            yield f"{asked.pod_sets[_role(rule)].name}: Kueue doesn't look at its inter-pod rules"
+
+
+def _named(place: Place, number: int) -> Host:
+    if place.node is not None:
+        return place.where
+    name = f"{place.name}#{number}"
+    return Host(name, {**place.where.labels, HOSTNAME: name}, place.where.taints, place.where.free, place.where.unknown)
+
+
+# --- orders ---------------------------------------------------------------------------------------------------------------
+
+
+def _order_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
+    ties = asked.couplings
+    for index, pod_set in enumerate(asked.pod_sets):
+        mine = [rule for rule in ties.rules if _concerns(rule, index)]
+        placed = _placed(asked, places, index, [rule for rule in mine if not isinstance(rule, Apart) or rule.one == rule.other])
+        if placed < pod_set.count:
+            yield f"{pod_set.name} is sure of {placed} places for {pod_set.count} pods"
+        for rule in mine:
+            yield from _rule_flaws(asked, places, index, rule)
+        if sum(isinstance(rule, Even) for rule in mine) > 1 and not survives(asked, places, index):
+            yield f"{pod_set.name}: its spreads may get into each other's way"
+
+
+def _concerns(rule: Rule, index: int) -> bool:
+    return index in ((rule.one, rule.other) if isinstance(rule, Apart) else (rule.role,))
+
+
+def _role(rule: Rule) -> int:
+    return rule.one if isinstance(rule, Apart) else rule.role
+
+
+def _placed(asked: Question, places: Sequence[Place], index: int, rules: Sequence[Rule]) -> int:
+    """Pods of the role that are placed in the worst case: the least that any of its rules, or room alone, allows."""
+    here = [place for place in places if index in place.caps]
+    counts = [_worst(asked, here, index)]
+    for rule in rules:
+        if isinstance(rule, Even):
+            counts.append(_evenly(asked, here, index, rule))
+        elif isinstance(rule, Apart):
+            counts.append(_one_each(asked, here, index, rule.key))
+    return min(counts)
+
+
+def _worst(asked: Question, places: Sequence[Place], index: int) -> int:
+    requests = [needs(pod_set) for pod_set in asked.pod_sets]
+    return surely(index, requests, asked.demand, [Shared(place.where.free, place.caps, place.count) for place in places])
+
+
+def _sure(asked: Question, place: Place, index: int) -> int:
+    """Slots of the role on one node of the place that nobody can take."""
+    requests = [needs(pod_set) for pod_set in asked.pod_sets]
+    return surely(index, requests, [*asked.demand], [Shared(place.where.free, place.caps, 1)])
+
+
+def _by_domain(places: Sequence[Place], key: str) -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for place in places:
+        for value in place.domains(key):
+            found.setdefault(value, []).append(place)
+    return found
+
+
+def _one_each(asked: Question, places: Sequence[Place], index: int, key: str) -> int:
+    """At most one pod in each domain: every domain with a sure slot takes one, nodes without the label as many as they hold."""
+    domains = _by_domain(places, key)
+    free = sum(_sure(asked, place, index) for place in domains.pop("", []))
+    return free + sum(any(_sure(asked, place, index) for place in inside) for inside in domains.values())
+
+
+def _evenly(asked: Question, places: Sequence[Place], index: int, rule: Even) -> int:
+    """See rules._even: with M the least that any domain can be full at, each takes min(s, M + skew - running) pods."""
+    slots_in: dict[str, int] = {}
+    running: dict[str, int] = dict(rule.elsewhere or {})
+    for value, inside in _by_domain(places, rule.key).items():
+        slots_in[value] = sum(_sure(asked, place, index) for place in inside)
+        if rule.elsewhere is None:
+            running[value] = sum(
+                asked.neighbours.counted(index, rule.spread, place.node) for place in inside if place.node is not None
+            )
+    domains = {*slots_in, *running}
+    least = min((running.get(value, 0) + slots_in.get(value, 0) for value in domains), default=0)
+    if len(domains) < rule.min_domains:
+        least = 0
+    return sum(max(0, min(room, least + rule.skew - running.get(value, 0))) for value, room in slots_in.items())
+
+
+def _rule_flaws(asked: Question, places: Sequence[Place], index: int, rule: Rule) -> Iterator[str]:
+    name = asked.pod_sets[index].name
+    here = _by_domain([place for place in places if index in place.caps], rule.key)
+    if "" in here and not isinstance(rule, Apart):
+        yield f"{name} has nodes without {rule.key}"
+    match rule:
+        case Apart() if rule.one != rule.other:
+            other = rule.other if rule.one == index else rule.one
+            there = _by_domain([place for place in places if other in place.caps], rule.key)
+            if met := sorted((here.keys() & there.keys()) - {""}):
+                yield f"{name} and {asked.pod_sets[other].name} meet in {rule.key} {met[0]}"
+        case Sliced():
+            sizes = [sum(place.caps[index] for place in inside) for inside in here.values()]
+            alone = all(len(place.caps) == 1 for inside in here.values() for place in inside)
+            if not alone or any(size % rule.size for size in sizes) or sum(sizes) != asked.demand[index]:
+                yield f"{name}: nothing keeps its slices of {rule.size} whole"
+        case Units():
+            sure = {value: sum(_sure(asked, place, index) for place in inside) for value, inside in here.items()}
+            if any(size < rule.size for size in sure.values()) or len(sure) * rule.size < asked.demand[index]:
+                yield f"{name}: units of {rule.size} may start where they can't end"

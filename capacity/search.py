@@ -3,39 +3,32 @@ domains.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, product
+from math import prod
 
-from capacity.model import Gang, Node, Offering, Plan, PodSet, Preferences, Purchase, Snapshot, Use
+from capacity.couplings import Bind, Even, Many, unions
+from capacity.model import ZONE, Gang, Node, Offering, Plan, Preferences, Purchase, Snapshot, Use
 from capacity.place import Placer, Unit, trim, units
-from capacity.solver import Column, Pattern, Solution, floor, solve
-from capacity.supply import Cell, Member, Mixes, covers, gather, lucky_mixes, safe_mixes
-from capacity.topology import Levels, ways
+from capacity.roles import Role
+from capacity.rules import ABSENT, UNKNOWN
+from capacity.solver import Column, Limits, Pattern, Solution, floor, solve
+from capacity.supply import Bounds, Cell, Member, Mixes, Question, covers, gather, lucky_mixes, question, safe_mixes
+from capacity.topology import ways
+
+MAX_CHOICES = 2_000
+"""Sets of domains that are looked at one by one; levels beyond that are left to the integer programme."""
 
 Mask = tuple[bool, ...]
-Part = tuple[Cell, Mask]  # a cell, and the pod sets that may go there
+Part = tuple[Cell, Mask]  # a cell, and the roles that may go there
 Chosen = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A gang without its empty pod sets, and what it is planned against."""
-
-    gang: Gang
-    pod_sets: tuple[PodSet, ...]
-    snapshot: Snapshot
-    preferences: Preferences
-
-    @property
-    def demand(self) -> Pattern:
-        return tuple(pod_set.count for pod_set in self.pod_sets)
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
-    """A domain for each key in use. `inside` holds the parts in the domain chosen last, `others` all parts of pod sets that
-    it leaves free; `room` is how many pods the chosen domains could hold: what stays larger stays whole for others.
+    """A domain for each level in use. `inside` holds the parts in the domain chosen last, `others` all parts of roles that it
+    leaves free; `room` is how many pods the chosen domains could hold: what stays larger stays whole for others.
     """
 
     inside: list[Part]
@@ -51,6 +44,19 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """What one way of meeting the wishes is searched in: the cells, told apart by `keys`, the levels chosen one by one and the
+    limits that every answer keeps. `home` is the zone outside which nodes count for more, "" where that is no matter.
+    """
+
+    cells: Sequence[Cell]
+    keys: tuple[str, ...]
+    steps: Sequence[Bind]
+    limits: Limits
+    home: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was found in one set of domains; `key` orders answers, the best first."""
 
@@ -60,59 +66,120 @@ class Answer:
     domains: Chosen
 
 
-def question(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Question:
-    return Question(gang, tuple(pod_set for pod_set in gang.pod_sets if pod_set.count > 0), snapshot, preferences)
-
-
 def search(gang: Gang, snapshot: Snapshot, preferences: Preferences, mixes: Mixes = safe_mixes) -> Plan | None:
-    """The best plan, None when there is none. Raises solver.SearchLimitError when neither could be proven."""
-    asked = question(gang, snapshot, preferences)
-    if not asked.pod_sets:
-        return Plan(gang, (), (), 0)
-    levels = list(ways(asked.pod_sets, snapshot.topology_keys, preferences))
-    keys = tuple(sorted({key for one in levels for key in one.used()}))
-    cells = gather(gang, asked.pod_sets, snapshot, preferences, keys, mixes)
-    for one in levels:
-        best = _best(asked, cells, keys, one)
+    """The best plan, None when there is none. Raises milp.SearchLimitError when neither could be proven."""
+    return find(question(gang, snapshot, preferences), mixes)
+
+
+def find(asked: Question, mixes: Mixes = safe_mixes) -> Plan | None:
+    """As `search`, for a question that was asked before."""
+    if not asked.roles:
+        return Plan(asked.gang, (), (), 0)
+    if asked.couplings.impossible:
+        return None
+    for levels in ways(asked.pod_sets, asked.snapshot.topology_keys, asked.preferences):
+        binds = list(unions([*levels.binds, *asked.couplings.binds]))
+        best: Answer | None = None
+        for field in _fields(asked, binds, mixes):
+            best = _best(asked, field, best)
         if best is not None:
-            return _plan(asked, best)
+            return _plan(asked, best, binds)
     return None
 
 
 def by_luck(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool:
-    """Whether a gang that has no plan fits in a lucky order all the same, or may; the pods of one pod set never compete."""
-    several = sum(1 for pod_set in gang.pod_sets if pod_set.count > 0) > 1
-    return several and search(gang, snapshot, preferences, lucky_mixes) is not None
+    """Whether a gang that has no plan fits in a lucky order all the same, or may; the pods of one role never compete."""
+    asked = question(gang, snapshot, preferences)
+    return may_be_lucky(asked) and find(asked, lucky_mixes) is not None
 
 
-def _best(asked: Question, cells: Sequence[Cell], keys: tuple[str, ...], levels: Levels) -> Answer | None:
+def may_be_lucky(asked: Question) -> bool:
+    """Whether a lucky order may reach what no plan can promise."""
+    return len(asked.roles) > 1 or bool(asked.couplings.rules)
+
+
+# --- fields ---------------------------------------------------------------------------------------------------------------
+
+
+def _fields(asked: Question, binds: Sequence[Bind], mixes: Mixes) -> Iterator[Field]:
+    """One for each way to read the rules about single hosts, and each zone that may be the gang's home."""
+    ties, lenient = asked.couplings, mixes is lucky_mixes
+    weighs = asked.preferences.cross_zone_cost > 0
+    keys = tuple(sorted({*(bind.key for bind in binds), *ties.keys, *([ZONE] if weighs else [])}))
+    for bounds, rest in _host_rules(asked):
+        cells = gather(asked, keys, mixes, bounds)
+        steps, left = _split(binds, cells, keys)
+        rules = (*ties.wide(), *rest, *left)
+        ruled = tuple(sorted({rule.key for rule in rules} - {""}))
+        budgets = tuple(budget.left for budget in asked.snapshot.budgets)
+        limits = Limits(asked.preferences.price_ceiling, budgets, ruled, rules, lenient)
+        for home in _homes(cells, keys) if weighs else [""]:
+            yield Field(cells, keys, steps, limits, home)
+
+
+def _host_rules(asked: Question) -> Iterator[tuple[Bounds, tuple[Many, ...]]]:
+    """Spreads over hosts: with at least `least` slots on each host taken, none ever holds more than `least + skew`."""
+    evens = [rule for rule in asked.couplings.local() if isinstance(rule, Even)]
+    options = [list(_host_bounds(asked, rule)) for rule in evens]
+    for chosen in product(*options):
+        bounds: dict[int, tuple[int, int]] = {}
+        for rule, (least, most) in zip(evens, chosen, strict=True):
+            low, high = bounds.get(rule.role, (0, most))
+            bounds[rule.role] = max(low, least), min(high, most)
+        yield bounds, tuple(Many(rule.role, rule.min_domains) for rule, (least, _) in zip(evens, chosen, strict=True) if least)
+
+
+def _host_bounds(asked: Question, rule: Even) -> Iterator[tuple[int, int]]:
+    if rule.elsewhere is not None:
+        least = min(rule.elsewhere.values(), default=0) if len(rule.elsewhere) >= rule.min_domains else 0
+        yield 0, least + rule.skew
+        return
+    wanted = asked.demand[rule.role]
+    yield 0, rule.skew
+    yield from ((least, least + rule.skew) for least in range(1, min(wanted, MAX_HOST_PODS) + 1))
+
+
+MAX_HOST_PODS = 16
+"""Pods of one role on a host beyond which an even spread over hosts isn't looked for."""
+
+
+def _split(binds: Sequence[Bind], cells: Sequence[Cell], keys: tuple[str, ...]) -> tuple[list[Bind], list[Bind]]:
+    """Levels to choose one by one, the widest first, and those that would make too many choices."""
+    sizes = {bind: len({cell.domains[keys.index(bind.key)] for cell in cells} - {ABSENT, UNKNOWN}) for bind in binds}
+    ordered = sorted(binds, key=lambda bind: (-len(bind.roles), sizes[bind], bind.key, sorted(bind.roles)))
+    steps: list[Bind] = []
+    for bind in ordered:
+        if prod(max(1, sizes[one]) for one in (*steps, bind)) <= max(MAX_CHOICES, sizes[ordered[0]]):
+            steps.append(bind)
+    return steps, [bind for bind in ordered if bind not in steps]
+
+
+def _homes(cells: Sequence[Cell], keys: tuple[str, ...]) -> list[str]:
+    return sorted({cell.domains[keys.index(ZONE)] for cell in cells})
+
+
+# --- choices --------------------------------------------------------------------------------------------------------------
+
+
+def _best(asked: Question, field: Field, best: Answer | None) -> Answer | None:
     """The smallest sets of domains come first, and the search ends where no later one can be better."""
     memo: dict[tuple[Column, ...], Solution | None] = {}  # sets of domains that look alike share one solution
-    best: Answer | None = None
-    for choice in sorted(choices(asked, cells, keys, levels), key=lambda choice: (choice.room, choice.domains)):
+    for choice in sorted(choices(asked.demand, field), key=lambda choice: (choice.room, choice.domains)):
         if best is not None and best.key[:3] < (0, 0, choice.room):
             break
-        answer = _answer(asked, choice, memo, best)
+        answer = _answer(asked, field, choice, memo, best)
         if answer is not None and (best is None or answer.key < best.key):
             best = answer
     return best
 
 
-def choices(asked: Question, cells: Sequence[Cell], keys: tuple[str, ...], levels: Levels) -> Iterator[Choice]:
-    """Each choice of one domain for each key in use, the widest first, without those that can't hold the pods by count alone."""
-    everywhere = (True,) * len(asked.pod_sets)
-    start = [(cell, everywhere) for cell in cells]
-    steps = [
-        (keys.index(key), key, tuple(key in one for one in levels.keys))
-        for key in sorted(levels.used(), key=lambda key: _place(key, levels))
-    ]
-    if _rooms(asked.demand, start, everywhere) is not None:
-        yield from _choose(asked.demand, Choice(start, [], 0, ()), steps)
-
-
-def _place(key: str, levels: Levels) -> tuple[int, str]:
-    """A key that stands behind a wider one for some pod set is looked at later."""
-    return max(one.index(key) for one in levels.keys if key in one), key
+def choices(demand: Pattern, field: Field) -> Iterator[Choice]:
+    """Each choice of one domain for each step, without those that can't hold the pods by count alone."""
+    everywhere = (True,) * len(demand)
+    start = [(cell, everywhere) for cell in field.cells]
+    steps = [(field.keys.index(bind.key), bind.key, tuple(i in bind.roles for i in range(len(demand)))) for bind in field.steps]
+    if _rooms(demand, start, everywhere) is not None:
+        yield from _choose(demand, Choice(start, [], 0, ()), steps)
 
 
 def _choose(demand: Pattern, choice: Choice, steps: Sequence[tuple[int, str, Mask]]) -> Iterator[Choice]:
@@ -132,13 +199,13 @@ def _by_domain(parts: Sequence[Part], index: int) -> dict[str, list[Part]]:
     domains: dict[str, list[Part]] = {}
     for part in parts:
         value = part[0].domains[index]
-        if value is not None:
+        if value not in (ABSENT, UNKNOWN):
             domains.setdefault(value, []).append(part)
     return domains
 
 
 def _rooms(demand: Pattern, parts: Sequence[Part], wanted: Mask) -> int | None:
-    """Slots over all wanted pod sets, each as if it had the place to itself; None when one of them has too few even so."""
+    """Slots over all wanted roles, each as if it had the place to itself; None when one of them has too few even so."""
     total = 0
     for index, count in enumerate(demand):
         if wanted[index]:
@@ -150,14 +217,14 @@ def _rooms(demand: Pattern, parts: Sequence[Part], wanted: Mask) -> int | None:
 
 
 def _answer(
-    asked: Question, choice: Choice, memo: dict[tuple[Column, ...], Solution | None], best: Answer | None
+    asked: Question, field: Field, choice: Choice, memo: dict[tuple[Column, ...], Solution | None], best: Answer | None
 ) -> Answer | None:
-    columns = _columns(choice.parts(), sum(asked.demand))
+    columns = _columns(asked, field, choice.parts())
     key = tuple(columns)
     if key not in memo:
         if best is not None and best.key[:3] < (*floor(key, asked.demand), choice.room):
             return None
-        memo[key] = solve(key, asked.demand, asked.preferences.price_ceiling)
+        memo[key] = solve(key, asked.demand, field.limits)
     solution = memo[key]
     if solution is None:
         return None
@@ -165,18 +232,21 @@ def _answer(
     return Answer((price, rank, choice.room, slots, nodes, choice.domains), columns, solution, choice.domains)
 
 
-def _columns(parts: Sequence[Part], most: int) -> dict[Column, list[Cell]]:
-    """Cells that are alike once the domains are chosen, as columns: no answer needs more than `most` nodes of one."""
-    alike: dict[tuple[tuple[Pattern, ...], int, int], list[Cell]] = {}
+def _columns(asked: Question, field: Field, parts: Sequence[Part]) -> dict[Column, list[Cell]]:
+    """Columns in a fixed order, each with its cells; no answer takes more than one node for each pod."""
+    places = [field.keys.index(key) for key in field.limits.keys]
+    zone = field.keys.index(ZONE) if field.home else 0
+    alike: dict[Column, list[Cell]] = {}
     for cell, mask in parts:
         patterns = _masked(cell.patterns, mask)
         if patterns:
-            alike.setdefault((patterns, cell.price, cell.rank), []).append(cell)
+            away = asked.preferences.cross_zone_cost if field.home and cell.domains[zone] != field.home else 0
+            where = tuple([cell.domains[place] for place in places])
+            column = Column(patterns, cell.price, cell.rank, 0, away, where, cell.counted, cell.weights)
+            alike.setdefault(column, []).append(cell)
+    most = sum(asked.demand)
     return {
-        Column(patterns, price, rank, min(most, sum(cell.limit for cell in alike[patterns, price, rank]))): alike[
-            patterns, price, rank
-        ]
-        for patterns, price, rank in sorted(alike)
+        replace(column, limit=min(most, sum(cell.limit for cell in alike[column]))): alike[column] for column in sorted(alike)
     }
 
 
@@ -188,7 +258,10 @@ def _masked(patterns: tuple[Pattern, ...], mask: Mask) -> tuple[Pattern, ...]:
     return tuple(sorted((p for p in cut if any(p) and not any(p != q and covers(q, p) for q in cut)), reverse=True))
 
 
-def _plan(asked: Question, answer: Answer) -> Plan:
+# --- plans ----------------------------------------------------------------------------------------------------------------
+
+
+def _plan(asked: Question, answer: Answer, binds: Sequence[Bind]) -> Plan:
     placer = Placer(asked.snapshot.topology_keys)
     found: list[Unit] = []
     cells = list(answer.columns.items())
@@ -196,23 +269,43 @@ def _plan(asked: Question, answer: Answer) -> Plan:
         column, members = cells[index][0], _members(cells[index][1])
         patterns = [(column.patterns[number], count) for _, number, count in group]
         found += units(placer.take(members, sum(count for _, count in patterns)), patterns)
-    kept = trim(found, asked.demand)
+    tied = frozenset(role for rule in asked.couplings.rules for role in _concerned(rule))
+    kept = trim(found, asked.demand, tied)
     cost = sum(unit.subject.price for unit in kept)
-    return Plan(asked.gang, tuple(_uses(asked, kept)), tuple(_purchases(asked, kept)), cost, dict(answer.domains))
+    domains = dict(answer.domains) | {
+        bind.key: value for bind in binds if bind.key not in dict(answer.domains) and (value := _value(kept, bind))
+    }
+    return Plan(asked.gang, tuple(_uses(asked, kept)), tuple(_purchases(asked, kept)), cost, domains, gap=answer.solution.gap)
+
+
+def _concerned(rule: object) -> tuple[int, ...]:
+    return tuple(getattr(rule, name) for name in ("role", "one", "other") if hasattr(rule, name))
+
+
+def _value(kept: Sequence[Unit], bind: Bind) -> str:
+    """The domain of a level that the programme chose."""
+    for unit in kept:
+        if any(unit.pattern[role] for role in bind.roles):
+            subject = unit.subject
+            labels = subject.labels if isinstance(subject, Node) else {**subject.shape.labels, **subject.domain}
+            return labels.get(bind.key, "")
+    return ""
 
 
 def _members(cells: Sequence[Cell]) -> list[Member]:
     return [member for cell in cells for member in cell.members]
 
 
-def _pods(asked: Question, pattern: Pattern) -> dict[str, int]:
-    return {pod_set.name: count for pod_set, count in zip(asked.pod_sets, pattern, strict=True) if count}
+def _pods(roles: Sequence[Role], pattern: Pattern) -> dict[str, int]:
+    """For each pod set what a node is good for; pod sets of one role share the node's slots."""
+    pairs = [(role, count) for role, count in zip(roles, pattern, strict=True) if count]
+    return {member.name: min(member.count, count) for role, count in pairs for member in role.members}
 
 
 def _uses(asked: Question, found: Sequence[Unit]) -> Iterator[Use]:
     nodes = [(unit.subject, unit.pattern) for unit in found if isinstance(unit.subject, Node)]
     for node, pattern in sorted(nodes, key=lambda one: one[0].name):
-        yield Use(node, _pods(asked, pattern))
+        yield Use(node, _pods(asked.roles, pattern))
 
 
 def _purchases(asked: Question, found: Sequence[Unit]) -> Iterator[Purchase]:
@@ -223,4 +316,4 @@ def _purchases(asked: Question, found: Sequence[Unit]) -> Iterator[Purchase]:
             counts[key] = unit.subject, counts.get(key, (unit.subject, 0))[1] + 1
     for _, pattern in sorted(counts):
         offering, count = counts[_, pattern]
-        yield Purchase(offering, count, _pods(asked, pattern))
+        yield Purchase(offering, count, _pods(asked.roles, pattern))

@@ -4,22 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from capacity.couplings import Bind
 from capacity.model import HOSTNAME, Labels, PodSet, Preferences
 
 Keys = tuple[str, ...]
+Wish = tuple[str, str]  # topology key, topology group
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """One way to read the gang's wishes: the label keys that each pod set must not span, and how many preferred levels that
+    """One way to read the gang's wishes: which pod sets, by index, must share a domain, and how many preferred levels that
     breaks.
     """
 
-    keys: tuple[Keys, ...]
+    binds: tuple[Bind, ...]
     broken: int
-
-    def used(self) -> Keys:
-        return tuple(sorted({key for one in self.keys for key in one}))
 
 
 def required_key(pod_set: PodSet, preferences: Preferences) -> str | None:
@@ -31,19 +30,28 @@ def ways(pod_sets: Sequence[PodSet], topology_keys: Keys, preferences: Preferenc
     """All ways to meet the required levels, from every preferred level kept to none; ties in a fixed order.
 
     Each preferred key is given up a level at a time, towards the widest, as Kueue's preferred topology request does. Pod sets
-    that name the same preferred key keep or break it together.
+    that name the same preferred key in the same topology group keep or break it together.
     """
-    wishes = [pod_set.preferred_topology or preferences.preferred_topology for pod_set in pod_sets]
+    wishes = [_wish(pod_set.preferred_topology, pod_set, preferences.preferred_topology) for pod_set in pod_sets]
+    needs = [_wish(pod_set.required_topology, pod_set, preferences.required_topology) for pod_set in pod_sets]
     preferred = sorted({wish for wish in wishes if wish})
-    ladders = [_ladder(key, topology_keys) for key in preferred]
+    ladders = [_ladder(key, topology_keys) for key, _ in preferred]
     choices = sorted(product(*(range(len(ladder)) for ladder in ladders)), key=lambda steps: (sum(steps), steps))
     for steps in choices:
-        kept = {key: ladder[step] for key, ladder, step in zip(preferred, ladders, steps, strict=True)}
-        keys = tuple(
-            _keys(required_key(pod_set, preferences), kept.get(wish or ""), topology_keys)
-            for pod_set, wish in zip(pod_sets, wishes, strict=True)
-        )
-        yield Levels(keys, sum(steps))
+        kept = {wish: ladder[step] for wish, ladder, step in zip(preferred, ladders, steps, strict=True)}
+        bound: dict[Wish, set[int]] = {}
+        for index, (need, wish) in enumerate(zip(needs, wishes, strict=True)):
+            level = kept[wish] if wish else None
+            for one in {need, (level, wish[1]) if wish and level else None} - {None}:
+                bound.setdefault(one, set()).add(index)  # type: ignore[arg-type]  # None is taken out above
+        yield Levels(tuple(Bind(key, frozenset(bound[key, group])) for key, group in sorted(bound)), sum(steps))
+
+
+def _wish(own: str | None, pod_set: PodSet, policy: str | None) -> Wish | None:
+    """A level that the policy sets holds for all pod sets together."""
+    if own:
+        return own, pod_set.topology_group
+    return (policy, "") if policy else None
 
 
 def wider(key: str, topology_keys: Keys) -> str | None:
@@ -65,9 +73,3 @@ def _ladder(key: str, topology_keys: Keys) -> list[str | None]:
         ladder.append(level)
         level = wider(level, topology_keys)
     return [*ladder, None]
-
-
-def _keys(required: str | None, kept: str | None, topology_keys: Keys) -> Keys:
-    """Both levels where they differ, the widest first."""
-    order = {key: place for place, key in enumerate((*topology_keys, HOSTNAME))}
-    return tuple(sorted({key for key in (required, kept) if key}, key=lambda key: (order.get(key, -1), key)))

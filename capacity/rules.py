@@ -1,0 +1,214 @@
+"""Rules among domains as rows of the integer programme. Each says in its docstring why what it admits survives any order.
+
+`s` are the slots of a role on the nodes taken in one domain, `n` the nodes taken there for it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from capacity.couplings import Apart, Bind, Even, Many, Rule, Sliced, Units
+from capacity.milp import Programme, Terms
+
+if TYPE_CHECKING:
+    from capacity.solver import Column, Limits
+
+UNKNOWN = "?"
+"""The domain of a node not yet launched that only the launch will tell; no valid label value."""
+ABSENT = ""
+"""The domain of a node that lacks the label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The first variables of a programme: how many nodes of a column hold one of its patterns."""
+
+    columns: Sequence["Column"]
+    pairs: Sequence[tuple[int, int]]
+    keys: tuple[str, ...]
+
+    def slots(self, role: int, among: Iterable[int] | None = None) -> Terms:
+        return {j: held for j in self._all(among) if (held := self._held(j, role))}
+
+    def nodes(self, role: int, among: Iterable[int] | None = None) -> Terms:
+        return {j: 1 for j in self._all(among) if self._held(j, role)}
+
+    def counted(self, role: int, number: int, among: Iterable[int]) -> Terms:
+        """Running pods that the spread `number` counts on the nodes taken for the role."""
+        return {j: self.columns[self.pairs[j][0]].counted[number] for j in among if self._held(j, role)}
+
+    def domains(self, key: str, *roles: int) -> dict[str, list[int]]:
+        """The variables that hold one of the roles, by domain, UNKNOWN and ABSENT among them."""
+        place = self.keys.index(key)
+        found: dict[str, list[int]] = {}
+        for j, (index, _) in enumerate(self.pairs):
+            if any(self._held(j, role) for role in roles):
+                found.setdefault(self.columns[index].where[place], []).append(j)
+        return dict(sorted(found.items()))
+
+    def _all(self, among: Iterable[int] | None) -> Iterable[int]:
+        return range(len(self.pairs)) if among is None else among
+
+    def _held(self, j: int, role: int) -> int:
+        index, number = self.pairs[j]
+        return self.columns[index].patterns[number][role]
+
+
+def tie(programme: Programme, field: Field, rule: Rule | Bind, demand: Sequence[int], limits: "Limits") -> None:
+    """Add the rule's rows. A role that must know its domain doesn't go where it is not known, unless `limits.lenient`: then the
+    rule is left out where such nodes could matter.
+    """
+    if isinstance(rule, Many):
+        programme.least(field.nodes(rule.role), rule.nodes)
+        return
+    roles = _roles(rule)
+    domains = field.domains(rule.key, *roles)
+    unknown = domains.pop(UNKNOWN, [])
+    if unknown and limits.lenient:
+        return
+    absent = [] if isinstance(rule, Apart) else domains.get(ABSENT, [])
+    domains.pop(ABSENT, None)
+    for j in (*unknown, *absent):
+        programme.most({j: 1}, 0)
+    match rule:
+        case Bind():
+            _one_domain(programme, field, rule, domains)
+        case Apart():
+            _apart(programme, field, rule, domains)
+        case Even():
+            _even(programme, field, rule, domains, demand, limits)
+        case Sliced():
+            _sliced(programme, field, rule, domains, demand[rule.role], lenient=limits.lenient)
+        case Units():
+            _units(programme, field, rule, domains, demand[rule.role])
+
+
+def _roles(rule: Rule | Bind) -> Sequence[int]:
+    match rule:
+        case Bind():
+            return sorted(rule.roles)
+        case Apart():
+            return (rule.one, rule.other)
+        case _:
+            return (rule.role,)
+
+
+def _one_domain(programme: Programme, field: Field, rule: Bind, domains: Mapping[str, list[int]]) -> None:
+    chosen = {}
+    for inside in domains.values():
+        one = programme.variable(1)
+        chosen[one] = 1
+        for role in sorted(rule.roles):
+            _only_if(programme, field.nodes(role, inside), one, field)
+    programme.most(chosen, 1)
+
+
+def _apart(programme: Programme, field: Field, rule: Apart, domains: Mapping[str, list[int]]) -> None:
+    """A role apart from itself takes one node with one slot in each domain. Two roles that share no domain never meet."""
+    for inside in domains.values():
+        if rule.one == rule.other:
+            programme.most(field.nodes(rule.one, inside), 1)
+            continue
+        side = programme.variable(1)
+        _only_if(programme, field.nodes(rule.one, inside), side, field)
+        _only_unless(programme, field.nodes(rule.other, inside), side, field)
+
+
+def _even(
+    programme: Programme, field: Field, rule: Even, domains: Mapping[str, list[int]], demand: Sequence[int], limits: "Limits"
+) -> None:
+    """With fullest level M = min over domains of (running + s), the domains take min(s, M + skew - running) pods each in any
+    order: a pod is turned away for good only if each domain is full or `skew` above the emptiest, and then the emptiest is full.
+
+    Where the domains are those of the nodes taken (node affinity honoured), they are chosen here, and M counts as 0 while there
+    are fewer than `min_domains`. Otherwise each domain there is counts, taken or not.
+    """
+    wanted = demand[rule.role]
+    big = wanted + rule.skew + _most_counted(field) + sum(rule.elsewhere.values() if rule.elsewhere else ())
+    level, enough, used = programme.variable(big), programme.variable(1), []
+    taken_all: dict[int, int] = {}
+    for value, inside in domains.items():
+        slots, nodes = field.slots(rule.role, inside), field.nodes(rule.role, inside)
+        use, taken, over = programme.variable(1), programme.variable(wanted), programme.variable(1)
+        used.append(use)
+        taken_all[taken] = 1
+        _only_if(programme, nodes, use, field)
+        programme.most({use: 1, **_minus(nodes)}, 0)
+        programme.most({taken: 1, **_minus(slots)}, 0)
+        running, fixed = _running(field, rule, value, inside, limits)
+        programme.most({taken: 1, level: -1, over: -big, **running}, rule.skew - fixed)
+        programme.most({taken: 1, over: wanted}, wanted)
+        base = {level: 1, **_minus({**slots, **{j: slots.get(j, 0) + more for j, more in running.items()}})}
+        if rule.elsewhere is None or value not in rule.elsewhere:
+            programme.most({**base, use: big}, big + fixed)
+        else:
+            programme.most(base, fixed)
+    programme.least(taken_all, wanted)
+    programme.most({level: 1, enough: -big}, 0)
+    if rule.elsewhere is None:
+        programme.most({enough: rule.min_domains, **dict.fromkeys(used, -1)}, 0)
+        return
+    for value, count in rule.elsewhere.items():
+        if value not in domains:
+            programme.most({level: 1}, count)
+    if len(rule.elsewhere) < rule.min_domains:
+        programme.most({enough: 1}, 0)
+
+
+def _running(field: Field, rule: Even, value: str, inside: Sequence[int], limits: "Limits") -> tuple[Terms, int]:
+    """Pods in the domain that the spread counts: by the nodes that are taken, or fixed."""
+    if rule.elsewhere is not None:
+        return {}, rule.elsewhere.get(value, 0)
+    evens = [one for one in limits.rules if isinstance(one, Even) and one.elsewhere is None]
+    return field.counted(rule.role, evens.index(rule), inside), 0
+
+
+def _most_counted(field: Field) -> int:
+    return sum(column.limit * max(column.counted, default=0) for column in field.columns)
+
+
+def _sliced(
+    programme: Programme, field: Field, rule: Sliced, domains: Mapping[str, list[int]], wanted: int, *, lenient: bool
+) -> None:
+    """Kueue counts whole slices in each domain (tas_flavor_snapshot.go, fillInCounts) and pins the pods. Where nobody does, the
+    slots of each domain are whole slices and exactly all pods fill them.
+    """
+    slices: dict[int, int] = {}
+    for inside in domains.values():
+        slots = field.slots(rule.role, inside)
+        whole = programme.variable(wanted // rule.size)
+        slices[whole] = rule.size
+        programme.most({whole: rule.size, **_minus(slots)}, 0)
+        if rule.exact and not lenient:
+            programme.most({whole: -rule.size, **slots}, 0)
+    programme.least(slices, wanted)
+    if rule.exact and not lenient:
+        programme.most(slices, wanted)
+
+
+def _units(programme: Programme, field: Field, rule: Units, domains: Mapping[str, list[int]], wanted: int) -> None:
+    """Whichever empty domain the first pod of a unit picks, it has room for the rest of the unit."""
+    units: dict[int, int] = {}
+    for inside in domains.values():
+        one = programme.variable(1)
+        units[one] = rule.size
+        programme.most({one: rule.size, **_minus(field.slots(rule.role, inside))}, 0)
+        _only_if(programme, field.nodes(rule.role, inside), one, field)
+    programme.least(units, wanted)
+
+
+def _only_if(programme: Programme, nodes: Terms, flag: int, field: Field) -> None:
+    programme.most({**nodes, flag: -_size(nodes, field)}, 0)
+
+
+def _only_unless(programme: Programme, nodes: Terms, flag: int, field: Field) -> None:
+    size = _size(nodes, field)
+    programme.most({**nodes, flag: size}, size)
+
+
+def _size(nodes: Terms, field: Field) -> int:
+    return sum(field.columns[field.pairs[j][0]].limit for j in nodes)
+
+
+def _minus(terms: Terms) -> dict[int, int]:
+    return {index: -factor for index, factor in terms.items()}
