@@ -13,7 +13,7 @@ import numpy as np
 
 from capacity.columns import MOST, Codes, Column, Mask, Order, Vector
 from capacity.fit import host, is_port, room
-from capacity.model import CapacityType, Node, Snapshot
+from capacity.model import Bystander, CapacityType, Node, Snapshot
 from capacity.requirements import PodTerm, Taint
 
 Tier = tuple[int, CapacityType | None]
@@ -40,6 +40,7 @@ class Fleet:
         self._changed: list[int] = []
         self._forgotten = 0
         self.memo: dict[Hashable, Any] = {}  # what planning keeps from one plan to the next
+        self.beside: tuple[tuple[Bystander, ...], tuple[PodTerm, ...]] | None = None  # bystanders, and the terms of their pods
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -47,6 +48,9 @@ class Fleet:
     def row(self, name: str) -> int:
         """Raises KeyError for a name that no node has."""
         return self._rows[name]
+
+    def node(self, row: int) -> Node:
+        return self._nodes[row]
 
     @property
     def version(self) -> int:

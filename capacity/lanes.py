@@ -1,0 +1,122 @@
+"""How many pods of one form each node of a fleet holds, and each offering: kept from plan to plan, brought up to date by what has
+changed since.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from capacity.columns import MOST, Vector
+from capacity.fit import host, needs, new_host, refusal, slots
+from capacity.fleet import Fleet
+from capacity.lens import Lens
+from capacity.model import Labels, Offering, PodSet, Shape
+
+_LANES = 64
+"""Forms of pods of which a fleet remembers the slots, those asked for last."""
+_WIDE = 1 << 20
+
+
+@dataclass(slots=True)
+class Lane:
+    """`slots[row]` pods fit on a node, however many the gang has; `version` is the fleet's that they are of."""
+
+    pod_set: PodSet
+    requests: Mapping[str, int]
+    keys: tuple[str, ...]
+    slots: Vector
+    version: int
+    offers: "dict[str, _Offer]" = field(default_factory=dict)
+
+    def offer(self, offering: Offering, topology_keys: Sequence[str]) -> int:
+        """How many pods a node of the offering will hold."""
+        known = self.offers.get(offering.name)
+        if known is None or not known.of(offering, topology_keys):
+            where = new_host(offering, topology_keys)
+            found = 0 if refusal(self.pod_set, where) else slots(self.requests, where.free)
+            known = self.offers[offering.name] = _Offer(offering.shape, offering.domain, topology_keys, found)
+        return known.slots
+
+
+@dataclass(slots=True)
+class _Offer:
+    shape: Shape
+    domain: Labels
+    topology_keys: Sequence[str]
+    slots: int
+
+    def of(self, offering: Offering, topology_keys: Sequence[str]) -> bool:
+        """Whether nothing that matters has changed since."""
+        if self.shape is not offering.shape and self.shape != offering.shape:
+            return False
+        return self.domain == offering.domain and self.topology_keys == topology_keys
+
+
+def lane(fleet: Fleet, pod_set: PodSet) -> Lane | None:
+    """The current slots for pods like these; None where nodes are asked for by name, or for amounts beyond any reason."""
+    lens, requests = Lens((pod_set,)), needs(pod_set)
+    if lens.named or max(requests.values()) > MOST:
+        return None
+    form = (
+        *sorted(requests.items()),
+        *sorted(pod_set.node_selector.items()),
+        pod_set.affinity,
+        pod_set.tolerations,
+        pod_set.volumes,
+    )
+    found: Lane | None = fleet.memo.pop(form, None)
+    if found is None:
+        found = Lane(pod_set, requests, lens.labels, np.zeros(0, np.int64), -1)
+        while len(fleet.memo) >= _LANES:
+            fleet.memo.pop(next(iter(fleet.memo)))
+    fleet.memo[form] = found
+    _refresh(found, fleet)
+    return found
+
+
+def _refresh(lane: Lane, fleet: Fleet) -> None:
+    if lane.version == fleet.version and lane.version >= 0:
+        return
+    rows = fleet.changed(lane.version)
+    if rows is None or len(rows) > len(fleet) // 4:
+        lane.slots = _slots(lane, fleet, slice(None))
+    else:
+        _patch(lane, fleet, rows)
+    lane.version = fleet.version
+
+
+def _patch(lane: Lane, fleet: Fleet, changed: Sequence[int]) -> None:
+    if len(fleet) > len(lane.slots):
+        lane.slots = np.concatenate([lane.slots, np.zeros(len(fleet) - len(lane.slots), np.int64)])
+    lane.slots = lane.slots[: len(fleet)]
+    rows = np.unique(np.array([row for row in changed if row < len(fleet)], np.int64))
+    lane.slots[rows] = _slots(lane, fleet, rows)
+
+
+def _slots(lane: Lane, fleet: Fleet, rows: "Vector | slice") -> Vector:
+    least: Vector | None = None
+    for name, amount in sorted(lane.requests.items()):
+        free = fleet.column("free", name)[rows]
+        fit = free if amount == 1 else free // amount
+        least = fit if least is None else np.minimum(least, fit)
+    assert least is not None  # each pod asks for itself as one
+    return np.maximum(least, 0) * _admitted(lane, fleet, rows)
+
+
+def _admitted(lane: Lane, fleet: Fleet, rows: "Vector | slice") -> Vector:
+    """1 where taints and labels let the pods in: judged once for each class of nodes alike in them."""
+    classes = fleet.column("taints")[rows]
+    for key in lane.keys:
+        codes = fleet.column("label", key)[rows]
+        classes = classes * len(fleet.codes(key)) + codes
+        if len(classes) and classes.max() > _WIDE:
+            classes = np.unique(classes, return_inverse=True)[1]
+    seen = np.zeros(int(classes.max(initial=0)) + 1, np.int64)
+    seen[classes] = np.arange(len(classes))  # one node of each class
+    there = np.flatnonzero(np.bincount(classes, minlength=len(seen)))
+    verdict = np.zeros(len(seen), np.int64)
+    where = np.arange(len(fleet))[rows]
+    for one in there.tolist():
+        verdict[one] = not refusal(lane.pod_set, host(fleet.node(int(where[seen[one]]))))
+    return verdict[classes]
