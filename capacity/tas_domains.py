@@ -20,8 +20,8 @@ class Request:
     """One pod set as Kueue sees it. `requests` are one pod's, `hosts` the names of those that its selector, affinity and
     tolerations admit.
 
-    With neither `required` nor `preferred` it is unconstrained. The two pod sets of one `group` are placed together: a leader, which
-    is the one of fewer pods, and its workers, whose topology counts for both.
+    With neither `required` nor `preferred` it is unconstrained. The two pod sets of one `group` are placed together: a leader,
+    which is the one of fewer pods, and its workers, whose topology counts for both.
     """
 
     name: str
@@ -126,8 +126,12 @@ def _place(
             for domain in chosen
             for child in _trim(_sorted(domain.children, ask), domain.pods, domain.leaders, ask, sliced=False)
         ]
-    led = {leader.name: _counts((domain.host, domain.leaders) for domain in chosen)} if leader else {}
-    return led | {workers.name: _counts((domain.host, domain.pods) for domain in chosen)}
+    if leader is None:
+        return {workers.name: _counts((domain.host, domain.pods) for domain in chosen)}
+    return {
+        leader.name: _counts((domain.host, domain.leaders) for domain in chosen),
+        workers.name: _counts((domain.host, domain.pods) for domain in chosen if domain.pods > 0),
+    }
 
 
 def _counts(given: Iterable[tuple[str, int]]) -> dict[str, int]:
