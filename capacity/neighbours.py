@@ -87,7 +87,7 @@ class Neighbours:
         self._grounds = [_Ground(borne=_borne(pod_set)) for pod_set in pod_sets]
         self._look(snapshot)
         for index, ground in enumerate(self._grounds):
-            ground.lonely = bool(pod_sets[index].near) and not ground.met and not any(self._feeders(index))
+            ground.lonely = bool(pod_sets[index].near) and not ground.met and next(self._feeders(index), None) is None
             ground.settled = self._settled(index)
         self.keys = tuple(sorted({key for ground in self._grounds for key in (*ground.borne, *ground.closed)}))
         self.quiet = not self.keys
@@ -108,7 +108,7 @@ class Neighbours:
         for key, reasons in ground.closed.items():
             if key in unknown:
                 return f"{key} is not known before launch"
-            if why := reasons.get(labels.get(key, "")):
+            if key in labels and (why := reasons.get(labels[key])):
                 return why
         return ""
 

@@ -1,10 +1,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from capacity.fit import barred, closed, host, needs, new_host, refusal, shortage, slots, together
-from capacity.model import HOSTNAME, ZONE, CapacityType, Preferences, Shape
-from capacity.requirements import Expression, NodeSelectorTerm, Taint, Toleration
+from capacity.lens import Lens
+from capacity.model import HOSTNAME, ZONE, CapacityType, Preferences, Running, Shape
+from capacity.requirements import Expression, HostPort, NodeSelectorTerm, Taint, Toleration
 from tests.capacity.make import ANY, GPU, RACK, gang, node, offering, pods
 
 
@@ -36,8 +39,80 @@ def test_together_adds_up_each_resource() -> None:
     assert together([leader, worker], [0, 2], {"cpu": 2000, GPU: 8, "pods": 2})
 
 
+EVERY, ONE, TWO = HostPort(80), HostPort(80, "TCP", "10.0.0.1"), HostPort(80, "TCP", "10.0.0.2")
+
+
+def bound(*ports: HostPort) -> Running:
+    return Running("other", {}, ports)
+
+
+@pytest.mark.parametrize(
+    ("running", "wanted", "expected"),
+    [
+        pytest.param((), (EVERY,), 1, id="one pod a node"),
+        pytest.param((), (ONE,), 1, id="one pod a node and address"),
+        pytest.param((), (), 4, id="no ports"),
+        pytest.param((), (EVERY, ONE), 1, id="a pod is never in its own way"),
+        pytest.param((EVERY,), (EVERY,), 0, id="taken"),
+        pytest.param((EVERY,), (ONE,), 0, id="taken on every address"),
+        pytest.param((ONE,), (EVERY,), 0, id="taken on one of all addresses"),
+        pytest.param((ONE,), (ONE,), 0, id="taken on this address"),
+        pytest.param((ONE,), (TWO,), 1, id="free on another address"),
+        pytest.param((ONE,), (ONE, TWO), 0, id="one of two addresses taken"),
+        pytest.param((HostPort(80, "UDP"),), (EVERY,), 1, id="another protocol"),
+        pytest.param((HostPort(81),), (EVERY,), 1, id="another port"),
+        pytest.param((ONE,), (HostPort(80, "TCP", "::"),), 1, id="only 0.0.0.0 stands for every address"),
+    ],
+)
+def test_host_ports(running: tuple[HostPort, ...], wanted: tuple[HostPort, ...], expected: int) -> None:
+    where = host(node("n", gpu=4, pods=(bound(*running),)))
+    assert slots(needs(pods("w", 4, gpu=1, ports=wanted)), where.free) == expected
+
+
+ports = st.lists(st.sampled_from([EVERY, ONE, TWO, HostPort(81), HostPort(81, "UDP", "10.0.0.1")]), max_size=3)
+
+
+def conflict(one: HostPort, other: HostPort) -> bool:
+    same = (one.port, one.protocol) == (other.port, other.protocol)
+    return same and (one.address == other.address or "0.0.0.0" in (one.address, other.address))
+
+
+@given(there=st.lists(ports, max_size=2), coming=st.lists(ports, min_size=1, max_size=3))
+def test_ports_count_as_pairwise_conflicts_do(there: list[list[HostPort]], coming: list[list[HostPort]]) -> None:
+    """Pods fit together exactly if no two of them, one at least of those that come, want conflicting ports."""
+    where = host(node("n", pods=tuple(bound(*wanted) for wanted in there)))
+    clash = any(
+        conflict(one, other)
+        for index, wanted in enumerate(coming)
+        for one in wanted
+        for others in (*there, *coming[index + 1 :])
+        for other in others
+    )
+    requests = [needs(pods("w", 1, gpu=0, ports=tuple(wanted))) for wanted in coming]
+    assert together(requests, [1] * len(requests), where.free) is not clash
+
+
+def test_daemon_sets_take_ports_of_a_new_node() -> None:
+    shape = Shape("s", {"cpu": 4000, "pods": 10}, ports=(HostPort(9100),))
+    where = new_host(offering("o", 1, shape=shape), ())
+    assert shortage(pods("w", 1, gpu=0, ports=(HostPort(9100),)), where) == "host port TCP/9100 is taken"
+    assert shortage(pods("w", 1, gpu=0, ports=(HostPort(9101),)), where) == ""
+
+
+def test_lens_sees_what_is_asked_for_alone() -> None:
+    plain, fussy = pods("w", 1), pods("w", 1, ports=(ONE,), volumes=((NodeSelectorTerm((Expression(ZONE, "In", ("a",)),)),),))
+    here = node("n", labels={ZONE: "a"}, pods=(bound(TWO),))
+    there, taken = node("n", labels={ZONE: "b"}, pods=(bound(TWO),)), node("n", labels={ZONE: "a"}, pods=(bound(EVERY),))
+    assert len({Lens([plain]).node(one) for one in (here, there, taken)}) == 1
+    assert len({Lens([fussy]).node(one) for one in (here, there, taken)}) == 3
+
+
 def affinity(*expressions: Expression, fields: tuple[Expression, ...] = ()) -> dict[str, Any]:
     return {"affinity": (NodeSelectorTerm(expressions, fields),)}
+
+
+IN_H100 = (NodeSelectorTerm((Expression("gpu", "In", ("h100",)),)),)
+IN_A100 = (NodeSelectorTerm((Expression("gpu", "In", ("a100",)),)),)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +138,14 @@ def affinity(*expressions: Expression, fields: tuple[Expression, ...] = ()) -> d
             "",
             id="by name",
         ),
+        pytest.param(
+            {"tolerations": (Toleration("", "Exists"),), "volumes": (IN_H100, (*IN_A100, *IN_H100))}, "", id="volumes all match"
+        ),
+        pytest.param(
+            {"tolerations": (Toleration("", "Exists"),), "volumes": (IN_H100, IN_A100)},
+            "a volume can't be reached from here",
+            id="one volume is elsewhere",
+        ),
     ],
 )
 def test_refusal(pod: dict[str, Any], expected: str) -> None:
@@ -81,6 +164,8 @@ def test_refusal(pod: dict[str, Any], expected: str) -> None:
         pytest.param(affinity(Expression(HOSTNAME, "NotIn", ("n1",))), True, id="a new node is no old node"),
         pytest.param(affinity(Expression(HOSTNAME, "In", ("n1",))), False, id="nor a certain one"),
         pytest.param(affinity(fields=(Expression("metadata.name", "NotIn", ("n1",)),)), True, id="by name"),
+        pytest.param({"volumes": ((NodeSelectorTerm((Expression(ZONE, "In", ("a",)),)),),)}, True, id="a volume in the zone"),
+        pytest.param({"volumes": ((NodeSelectorTerm((Expression(RACK, "Exists"),)),),)}, False, id="a volume in a rack"),
     ],
 )
 def test_refusal_of_a_node_to_be_bought(pod: dict[str, Any], goes: bool) -> None:

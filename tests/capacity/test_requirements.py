@@ -4,7 +4,9 @@ import pytest
 
 from capacity.requirements import (
     Expression,
+    LabelSelector,
     NodeSelectorTerm,
+    PodTerm,
     Taint,
     Toleration,
     affinity_matches,
@@ -115,3 +117,19 @@ def test_only_hard_effects_block() -> None:
     assert untolerated((soft, hard), ()) == hard
     assert untolerated((evict,), (Toleration("b", "Exists"),)) == evict
     assert untolerated((soft,), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("selector", "namespaces", "expected"),
+    [
+        pytest.param(LabelSelector((Expression("gpu", "In", ("h100",)),)), frozenset({"a"}), True, id="label and namespace"),
+        pytest.param(LabelSelector((Expression("gpu", "In", ("h100",)),)), frozenset({"b"}), False, id="another namespace"),
+        pytest.param(LabelSelector((Expression("gpu", "NotIn", ("h100",)),)), None, False, id="every namespace, another label"),
+        pytest.param(LabelSelector((Expression("gpu", "Exists"), Expression("x", "Exists"))), None, False, id="all must hold"),
+        pytest.param(LabelSelector(), None, True, id="an empty selector selects all"),
+        pytest.param(LabelSelector(), frozenset(), False, id="of no namespace"),
+        pytest.param(None, None, False, id="no selector selects none"),
+    ],
+)
+def test_pod_term(selector: LabelSelector | None, namespaces: frozenset[str] | None, expected: bool) -> None:
+    assert PodTerm("rack", selector, namespaces).selects("a", LABELS) is expected
