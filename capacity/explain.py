@@ -3,14 +3,21 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from capacity.findings import Seen, considered, prepaid_misfits, survey, usable
+from capacity.changes import broken
+from capacity.considered import considered
+from capacity.findings import findings, prepaid_misfits, usable
+from capacity.loosen import Question, emptied, scattered, unbound
+from capacity.milp import SearchLimitError
 from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
+from capacity.placement import levels, rules
 from capacity.quantity import dollars
-from capacity.relax import cheapest, emptied, most_pods, relaxations, unbound
+from capacity.relax import cheapest, most_pods, relaxations
+from capacity.rooms import enough_scattered
 from capacity.search import by_luck, search
-from capacity.solver import SearchLimitError
-from capacity.supply import gather, safe_mixes
-from capacity.topology import required_key
+from capacity.supply import question as ask
+from capacity.survey import Survey, survey
+
+Told = tuple[Reason, str]
 
 
 def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfall:
@@ -19,84 +26,83 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
     A level that no domain could meet even if everything were free is told by what there is in all: that reason must not
     change with what others hold at the moment.
     """
-    found = most_pods(gang, snapshot, preferences)
-    seen = survey(gang, snapshot, preferences)
-    hopeless = _hopeless(gang, snapshot, preferences)
-    levels = _unmet(gang, emptied(snapshot) if hopeless else snapshot, preferences)
-    reason, message = levels or _reason(gang, snapshot, preferences, found, seen)
+    question = (gang, snapshot, preferences)
+    seen = survey(*question)
+    found = most_pods(question, seen)
+    hopeless = _hopeless(question)
+    told = _unmet(*_at_best(question) if hopeless else (question, seen)) or _reason(question, found, seen)
     competes = usable(seen)
-    parts = [message, *_reservations(snapshot, competes, reason)]
     return Shortfall(
-        reason=reason,
-        message="; ".join(parts),
-        findings=tuple(considered(seen)),
+        reason=told[0],
+        message="; ".join((told[1], *_reservations(snapshot, competes, told[0]))),
+        findings=tuple(findings(seen)),
         hopeless=hopeless,
         competes=competes,
-        relaxations=tuple(relaxations(gang, snapshot, preferences, found)),
+        relaxations=relaxations(question, seen, found, waiting_helps=not hopeless),
+        considered=considered(seen),
     )
 
 
-def _hopeless(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool:
+def _at_best(question: Question) -> tuple[Question, Survey]:
+    """The question as it would be if everything were free."""
+    gang, snapshot, preferences = question
+    best = gang, emptied(snapshot), preferences
+    return best, survey(*best)
+
+
+def _hopeless(question: Question) -> bool:
     """Not even a lucky order would do if everything were free; when that can't be told, there is hope."""
+    gang, snapshot, preferences = question
+    empty = emptied(snapshot)
+    if ask(gang, empty, preferences).couplings.loose:
+        return False
     try:
-        empty = emptied(snapshot)
         return search(gang, empty, preferences) is None and not by_luck(gang, empty, preferences)
     except SearchLimitError:
         return False
 
 
-def _unmet(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> tuple[Reason, str] | None:
-    """The gang would fit if only no level were required."""
-    bound = any(required_key(pod_set, preferences) for pod_set in gang.pod_sets)
-    if bound and cheapest(*unbound(gang, snapshot, preferences)):
-        return Reason.TOPOLOGY_UNSATISFIED, "; ".join(_levels(gang, snapshot, preferences))
-    return None
+def _unmet(question: Question, seen: Survey) -> Told | None:
+    """The gang would fit if only no level were required, or no rule held among pods."""
+    bound, loose = unbound(question), scattered(question)
+    if loose == question or not enough_scattered(seen) or cheapest(loose) is None:
+        return None
+    free = bound != question and (bound == loose or cheapest(bound) is not None)
+    return Reason.TOPOLOGY_UNSATISFIED, "; ".join(levels(seen) if free else (*levels(seen), *rules(seen)))
 
 
-def _reason(
-    gang: Gang, snapshot: Snapshot, preferences: Preferences, found: dict[str, int], seen: Sequence[Seen]
-) -> tuple[Reason, str]:
+def _reason(question: Question, found: dict[str, int], seen: Survey) -> Told:
+    gang, _, _ = question
     total, now = sum(pod_set.count for pod_set in gang.pod_sets), sum(found.values())
     misfits = prepaid_misfits(seen, total - now)
     if misfits:
         return Reason.RESERVATION_MISMATCH, f"{now} of {total} pods fit now; {misfits}"
-    unlimited = cheapest(gang, snapshot, replace(preferences, price_ceiling=None))
-    if preferences.price_ceiling is not None and unlimited is not None:
-        least, ceiling = dollars(unlimited.cost), dollars(preferences.price_ceiling)
-        return (
-            Reason.GANG_INCOMPLETE,
-            f"{now} of {total} pods can be had under the price ceiling of ${ceiling}/h; all would cost ${least}/h",
-        )
-    return Reason.GANG_INCOMPLETE, f"{now} of {total} pods can be had now{_missing(gang, found)}"
+    had = f"{now} of {total} pods can be had"
+    return Reason.GANG_INCOMPLETE, _dear(question, had) or f"{had} now{_missing(gang, found)}{_limits(question)}"
+
+
+def _dear(question: Question, had: str) -> str:
+    """That the price ceiling alone is in the way, with the price that is needed."""
+    gang, snapshot, preferences = question
+    if (
+        preferences.price_ceiling is None
+        or (plan := cheapest((gang, snapshot, replace(preferences, price_ceiling=None)))) is None
+    ):
+        return ""
+    least, ceiling = dollars(plan.cost), dollars(preferences.price_ceiling)
+    return f"{had} under the price ceiling of ${ceiling}/h; all would cost ${least}/h"
+
+
+def _limits(question: Question) -> str:
+    """The limits that alone are in the way."""
+    gang, snapshot, preferences = question
+    plan = cheapest((gang, replace(snapshot, budgets=()), preferences)) if snapshot.budgets else None
+    return "".join(f"; LimitExceeded: {text}" for text in broken(plan, snapshot)) if plan else ""
 
 
 def _missing(gang: Gang, found: dict[str, int]) -> str:
     missing = [f"{one.count - found[one.name]} of {one.name}" for one in gang.pod_sets if found.get(one.name, 0) < one.count]
     return f"; missing {', '.join(missing)}" if len(gang.pod_sets) > 1 and missing else ""
-
-
-def _levels(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Iterator[str]:
-    """For each required level: how many pods it must hold, and the domain that holds most."""
-    for key in sorted({key for pod_set in gang.pod_sets if pod_set.count and (key := required_key(pod_set, preferences))}):
-        bound = [pod_set for pod_set in gang.pod_sets if pod_set.count and required_key(pod_set, preferences) == key]
-        wanted = sum(pod_set.count for pod_set in bound)
-        rooms = _rooms(replace(gang, pod_sets=tuple(bound)), snapshot, preferences, key)
-        if not rooms:
-            yield f"needs {wanted} pods in one {key}; nothing that can be had is known to carry that label"
-            continue
-        name, room = max(rooms.items(), key=lambda item: (item[1], item[0]))
-        together = "" if room < wanted else ", but not for all of them together"
-        yield f"needs {wanted} pods in one {key}; largest has room for {room} ({name}){together}"
-
-
-def _rooms(gang: Gang, snapshot: Snapshot, preferences: Preferences, key: str) -> dict[str, int]:
-    """Pods of the gang that each domain of `key` could hold, each pod set by itself."""
-    slots: dict[str, list[int]] = {}
-    for cell in gather(gang, gang.pod_sets, snapshot, preferences, (key,), safe_mixes):
-        if (value := cell.domains[0]) is not None:
-            held = [max(column) * cell.limit for column in zip(*cell.patterns, strict=True)]
-            slots[value] = [old + new for old, new in zip(slots.get(value, [0] * len(held)), held, strict=True)]
-    return {value: sum(min(n, one.count) for n, one in zip(held, gang.pod_sets, strict=True)) for value, held in slots.items()}
 
 
 def _reservations(snapshot: Snapshot, competes: frozenset[str], reason: Reason) -> Iterator[str]:

@@ -194,13 +194,15 @@ class Node:
 class Budget:
     """A limit that offerings share: `weight` is what a node of each takes of it (1, or micro-dollars of the day), by name.
 
-    `left` is what may still be taken, `whole` the limit itself; `text` names it for people.
+    `left` is what may still be taken, `whole` the limit itself; `text` names it for people. `same`: nobody set it, the offerings
+    are the same machines.
     """
 
     text: str
     weight: Mapping[str, int]
     left: int
     whole: int
+    same: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ def test_without_the_level_where_no_wider_one_helps() -> None:
     [
         pytest.param({}, {ZONE: "b"}, f"node selector asks for {ZONE}=b, here it is a", id="zone"),
         pytest.param({"gpu": 4}, {}, f"{GPU}: needs 8, 4 free", id="shape"),
-        pytest.param({"ends": 100}, {}, "ends, and the gang's run time is unknown", id="time"),
-        pytest.param({"starts": 100}, {}, "starts in 100 s", id="not yet"),
+        pytest.param({"ends": 100}, {}, "ends at 00:01Z, and the gang's run time is unknown", id="time"),
+        pytest.param({"starts": 100}, {}, "starts at 00:01Z", id="not yet"),
     ],
 )
 def test_reservation_mismatch_says_which_and_why(fields: dict[str, Any], selector: dict[str, str], why: str) -> None:
@@ -94,7 +94,7 @@ def test_price_ceiling_is_named_with_both_prices() -> None:
     outcome = short(gang(pods("w", 3)), snapshot(offering("od", 3, 98_320_000)), Preferences(price_ceiling=200_000_000))
     assert outcome.reason is Reason.GANG_INCOMPLETE
     assert outcome.message == "2 of 3 pods can be had under the price ceiling of $200.00/h; all would cost $294.96/h"
-    assert "without the price ceiling, at $294.96/h" in phrases(outcome)
+    assert "with a price ceiling of $294.96/h" in phrases(outcome)
 
 
 @pytest.mark.parametrize(

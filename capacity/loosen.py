@@ -1,0 +1,94 @@
+"""Questions a little easier than the one that was asked: a gang, a snapshot or a policy with one thing changed."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from capacity.model import Gang, Node, PodSet, Preferences, Shape, Snapshot
+from capacity.requirements import NodeSelectorTerm, Taint, Toleration
+from capacity.topology import required_key
+
+Question = tuple[Gang, Snapshot, Preferences]
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+
+def each(question: Question, change: Callable[[PodSet], PodSet]) -> Question:
+    """With a change to every pod set."""
+    gang, snapshot, preferences = question
+    return replace(gang, pod_sets=tuple(map(change, gang.pod_sets))), snapshot, preferences
+
+
+def rebound(question: Question, key: str, level: str | None) -> Question:
+    """With one required level replaced; each pod set now carries its own."""
+    gang, snapshot, preferences = question
+
+    def change(pod_set: PodSet) -> PodSet:
+        own = required_key(pod_set, preferences)
+        return replace(pod_set, required_topology=level if own == key else own)
+
+    return each((gang, snapshot, replace(preferences, required_topology=None)), change)
+
+
+def unbound(question: Question) -> Question:
+    """Without any required level."""
+    gang, snapshot, preferences = question
+    return each((gang, snapshot, replace(preferences, required_topology=None)), lambda one: replace(one, required_topology=None))
+
+
+def scattered(question: Question) -> Question:
+    """Without any required level or rule about where pods go with respect to others."""
+    return each(unbound(question), lambda one: replace(one, near=(), apart=(), spreads=(), slices=None, exclusive=None))
+
+
+def emptied(snapshot: Snapshot) -> Snapshot:
+    """As it would be if nothing were booked, in use, cordoned, not ready, or still to start."""
+    nodes = tuple(
+        replace(node, requested={}, pods=(), booked_by=None, ready=True, unschedulable=False) for node in snapshot.nodes
+    )
+    offerings = tuple(
+        replace(offering, available=max(offering.total, offering.available), starts=None) for offering in snapshot.offerings
+    )
+    budgets = tuple(replace(budget, left=budget.whole) for budget in snapshot.budgets)
+    bystanders = tuple(replace(one, pods=()) for one in snapshot.bystanders)
+    return replace(snapshot, nodes=nodes, offerings=offerings, budgets=budgets, bystanders=bystanders)
+
+
+def without(question: Question, holder: str) -> Question:
+    """With the nodes that one booking holds free again, but for what DaemonSets are known to take there."""
+    gang, snapshot, preferences = question
+    shapes = {(offering.pool, offering.shape.name): offering.shape for offering in snapshot.offerings}
+
+    def freed(node: Node) -> Node:
+        shape: Shape | None = shapes.get((node.pool, node.labels.get(INSTANCE_TYPE, "")))
+        return replace(node, booked_by=None, requested=shape.overhead if shape else {}, pods=())
+
+    nodes = tuple(freed(node) if node.booked_by == holder else node for node in snapshot.nodes)
+    return gang, replace(snapshot, nodes=nodes), preferences
+
+
+def unselective(question: Question, key: str) -> Question:
+    """With no word about one label key in node selectors and required node affinity."""
+
+    def change(pod_set: PodSet) -> PodSet:
+        selector = {name: value for name, value in pod_set.node_selector.items() if name != key}
+        terms = None if pod_set.affinity is None else _cut(pod_set.affinity, key)
+        return replace(pod_set, node_selector=selector, affinity=terms)
+
+    return each(question, change)
+
+
+def _cut(terms: Iterable[NodeSelectorTerm], key: str) -> tuple[NodeSelectorTerm, ...] | None:
+    """None, for anything, when a term asked for nothing else."""
+    cut = [(term, replace(term, expressions=tuple(one for one in term.expressions if one.key != key))) for term in terms]
+    if any(term != left and not left.expressions and not left.fields for term, left in cut):
+        return None
+    return tuple(left for _, left in cut)
+
+
+def tolerant(question: Question, taint: Taint) -> Question:
+    """With one taint tolerated."""
+    added = Toleration(taint.key, "Equal", taint.value, taint.effect)
+    return each(question, lambda one: replace(one, tolerations=(*one.tolerations, added)))
+
+
+def resized(question: Question, counts: dict[str, int]) -> Question:
+    return each(question, lambda one: replace(one, count=counts[one.name]))
