@@ -64,6 +64,11 @@ def _places(asked: Question, plan: Plan) -> tuple[list[Place], list[str]]:
     for purchase in plan.purchases:
         where = new_host(purchase.offering, asked.snapshot.topology_keys)
         found.append(_place(asked, purchase.offering.name, where, purchase.count, None, purchase.pods))
+    for place, pods in zip(found, [*(use.pods for use in plan.uses), *(one.pods for one in plan.purchases)], strict=True):
+        for index, role in enumerate(asked.roles):
+            most = max((pods.get(member.name, 0) for member in role.members), default=0)
+            if most > place.caps.get(index, 0):
+                flaws.append(f"{place.name} has fewer than {most} slots for {role.pod_set.name}")
     for role in asked.roles:
         names = {member.name for member in role.members}
         for name, pods in [(use.node.name, use.pods) for use in plan.uses] + [(p.offering.name, p.pods) for p in plan.purchases]:

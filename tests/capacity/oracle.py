@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -47,6 +47,16 @@ def allowed(case: Case, host: Host, domain: str) -> list[int]:
 def packs(case: Case) -> bool:
     """Whether any assignment of all pods to hosts exists, in whatever order they must come, within the price ceiling."""
     return any(_packs(case, domain, case.ceiling) for domain in domains(case))
+
+
+def least_packed_cost(case: Case) -> int | None:
+    """The least price at which all pods fit in some order, None when they don't at any."""
+    prices = [sum(host.price for host in chosen) for chosen in product(*((host, replace(host, price=0)) for host in case.hosts))]
+    return next((price for price in sorted(set(prices)) if packs(replace(case, ceiling=_least(price, case.ceiling)))), None)
+
+
+def _least(one: int, other: int | None) -> int:
+    return one if other is None else min(one, other)
 
 
 def _packs(case: Case, domain: str, ceiling: int | None) -> bool:

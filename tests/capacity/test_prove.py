@@ -26,7 +26,7 @@ def test_a_good_plan_has_no_flaw() -> None:
 @pytest.mark.parametrize(
     ("change", "preferences", "flaw"),
     [
-        pytest.param({"purchases": (), "cost": 0}, ANY, "w has 1 slots for 2 pods", id="too few"),
+        pytest.param({"purchases": (), "cost": 0}, ANY, "w is sure of 1 places for 2 pods", id="too few"),
         pytest.param({"uses": (Use(N1, {"w": 2}),)}, ANY, "n1 has fewer than 2 slots for w", id="more than fit"),
         pytest.param({"uses": (Use(N1, {"w": 1}),) * 2}, ANY, "n1 is used 2 times", id="twice"),
         pytest.param({"uses": (Use(replace(N1, booked_by="b"), {"w": 1}),)}, ANY, "n1 is booked", id="booked"),
@@ -58,6 +58,21 @@ def test_flaw(change: dict[str, Any], preferences: Preferences, flaw: str) -> No
 
 
 def test_pod_sets_that_compete_are_found() -> None:
+    """Both threes on one node leave room for one five in all."""
+    mixed = gang(pods("five", 2, gpu=5), pods("three", 2, gpu=3))
+    uses = (Use(N1, {"five": 1, "three": 1}), Use(N2, {"five": 1, "three": 1}))
+    assert prove(Plan(mixed, uses, (), 0), PLACES, ANY) == ("five is sure of 1 places for 2 pods",)
+
+
+def test_pod_sets_that_share_nodes_need_not_compete() -> None:
+    """Wherever the two threes go, a five fits on n1 or n2."""
     mixed = gang(pods("five", 1, gpu=5), pods("three", 2, gpu=3))
     uses = (Use(N1, {"five": 1, "three": 1}), Use(N2, {"five": 1, "three": 1}))
-    assert "pod sets compete on n1" in prove(Plan(mixed, uses, (), 0), PLACES, ANY)
+    assert prove(Plan(mixed, uses, (), 0), PLACES, ANY) == ()
+
+
+def test_one_role_is_let_in_together() -> None:
+    """Pods of b could fill n2 and n1, where a's must go."""
+    same = gang(pods("a", 1), pods("b", 1))
+    assert "n2 is not for all of a, b" in prove(Plan(same, (Use(N1, {"a": 1, "b": 1}), Use(N2, {"b": 1})), (), 0), PLACES, ANY)
+    assert prove(Plan(same, (Use(N1, {"a": 1, "b": 1}), Use(N2, {"a": 1, "b": 1})), (), 0), PLACES, ANY) == ()

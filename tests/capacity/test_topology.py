@@ -1,14 +1,32 @@
+from dataclasses import replace
+
 import pytest
 
 from capacity.model import HOSTNAME, ZONE, PodSet, Preferences
-from capacity.topology import path, ways, wider
+from capacity.topology import Levels, path, ways, wider
 from tests.capacity.make import ANY, RACK, pods
 
 KEYS = (ZONE, "block", RACK)
 
 
 def keys(pod_sets: list[PodSet], preferences: Preferences = ANY) -> list[tuple[tuple[tuple[str, ...], ...], int]]:
-    return [(one.keys, one.broken) for one in ways(pod_sets, KEYS, preferences)]
+    """For each way, the keys that each pod set is bound by, the widest first."""
+    return [
+        (tuple(tuple(key for key in KEYS if bound(one, key, index)) for index in range(len(pod_sets))), one.broken)
+        for one in ways(pod_sets, KEYS, preferences)
+    ]
+
+
+def bound(levels: Levels, key: str, index: int) -> bool:
+    return any(bind.key == key and index in bind.roles for bind in levels.binds)
+
+
+def test_pod_sets_of_other_groups_are_bound_apart() -> None:
+    apart = [pods("a", 1, required_topology=RACK, topology_group="x"), pods("b", 1, required_topology=RACK, topology_group="y")]
+    (one,) = ways(apart, KEYS, ANY)
+    assert [bind.roles for bind in one.binds] == [{0}, {1}]
+    (one,) = ways([replace(each, topology_group="") for each in apart], KEYS, ANY)
+    assert [bind.roles for bind in one.binds] == [{0, 1}]
 
 
 def test_no_wish_is_one_way() -> None:
