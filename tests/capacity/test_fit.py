@@ -165,7 +165,7 @@ def test_refusal(pod: dict[str, Any], expected: str) -> None:
         pytest.param(affinity(Expression(HOSTNAME, "In", ("n1",))), False, id="nor a certain one"),
         pytest.param(affinity(fields=(Expression("metadata.name", "NotIn", ("n1",)),)), True, id="by name"),
         pytest.param({"volumes": ((NodeSelectorTerm((Expression(ZONE, "In", ("a",)),)),),)}, True, id="a volume in the zone"),
-        pytest.param({"volumes": ((NodeSelectorTerm((Expression(RACK, "Exists"),)),),)}, False, id="a volume in a rack"),
+        pytest.param({"volumes": ((NodeSelectorTerm((Expression(RACK, "NotIn", ("r1",)),)),),)}, False, id="a volume off a rack"),
     ],
 )
 def test_refusal_of_a_node_to_be_bought(pod: dict[str, Any], goes: bool) -> None:

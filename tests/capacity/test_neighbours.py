@@ -12,6 +12,7 @@ from tests.capacity.make import RACK, node, offering, pods, snapshot
 
 WEB = LabelSelector((Expression("app", "In", ("web",)),))
 JOB = LabelSelector((Expression("app", "In", ("job",)),))
+DB = LabelSelector((Expression("app", "In", ("db",)),))
 ANY_APP = LabelSelector((Expression("app", "Exists"),))
 OTHERS = LabelSelector((Expression("job-key", "Exists"), Expression("job-key", "NotIn", ("mine",))))
 
@@ -84,6 +85,19 @@ def test_pods_on_nodes_that_lack_the_key_count_nowhere() -> None:
     assert open_to(around, among) == ["n2"]
 
 
+def test_every_term_needs_a_pod_in_its_own_domain() -> None:
+    """The running pod counts for the rack alone: the first-pod exception is over, and no row has such a pod."""
+    among = snapshot(node("n1", labels={RACK: "r1"}, pods=(running("job"),)), node("n2", labels={RACK: "r1", "row": "x"}))
+    around = Neighbours(among, [job(near=(term(JOB), term(JOB, "row")))])
+    assert around.attracted(0)
+    assert open_to(around, among) == []
+
+
+def test_an_empty_label_is_a_domain_and_an_absent_one_is_none() -> None:
+    among = snapshot(node("n1", labels={RACK: ""}, pods=(running(),)), node("n2"))
+    assert open_to(Neighbours(among, [job(apart=(term(WEB),))]), among) == ["n2"]
+
+
 @pytest.mark.parametrize(
     ("elsewhere", "expected"),
     [
@@ -143,11 +157,13 @@ def test_refusal_of_a_node_to_be_bought(there: tuple[Running, ...], fields: dict
         pytest.param([job("l", "web")], True, False, id="others may bring their own"),
         pytest.param([job("l", "web", near=(term(WEB),))], True, True, id="others that are drawn to the same"),
         pytest.param([job("l", "web", near=(term(WEB, ZONE),))], True, False, id="others that are drawn less close"),
+        pytest.param([job("l", "web", near=(term(DB),))], True, False, id="others that are drawn elsewhere"),
         pytest.param([job("l", "web", near=(term(ANY_APP),)), job("f", "fly")], True, False, id="others that follow a free one"),
     ],
 )
 def test_settled(others: list[PodSet], attracted: bool, settled: bool) -> None:
-    around = Neighbours(racks(running()), [job(near=(term(WEB),)), *others])
+    among = racks(running(), bystanders=(Bystander("b", {RACK: "r2"}, (running("db"),)),))
+    around = Neighbours(among, [job(near=(term(WEB),)), *others])
     assert (around.attracted(0), around.settled(0)) == (attracted, settled)
 
 
