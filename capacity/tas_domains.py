@@ -6,70 +6,10 @@ failed node to replace. Its errors are part of it: capacity/tas.py tells a right
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from capacity.fit import Host
-from capacity.model import Resources, Slices
-
-PODS = "pods"
-Placement = dict[str, dict[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One pod set as Kueue sees it. `requests` are one pod's, `hosts` the names of those that its selector, affinity and
-    tolerations admit.
-
-    With neither `required` nor `preferred` it is unconstrained. The two pod sets of one `group` are placed together: a leader,
-    which is the one of fewer pods, and its workers, whose topology counts for both.
-    """
-
-    name: str
-    count: int
-    requests: Resources
-    hosts: frozenset[str]
-    required: str | None = None
-    preferred: str | None = None
-    slices: Slices | None = None
-    group: str = ""
-
-
-class RefusalError(Exception):
-    """Kueue's word that `pod_set` does not fit: `fits` of `wanted` units do, each a slice, or a pod where there are no slices."""
-
-    def __init__(self, pod_set: str, fits: int, wanted: int, reason: str = "") -> None:
-        super().__init__(reason or f"Kueue can place {fits} of {wanted} units of {pod_set}")
-        self.pod_set, self.fits, self.wanted, self.counted = pod_set, fits, wanted, not reason
-
-
-@dataclass(slots=True, eq=False)
-class Domain:
-    """What a domain has room for and, once it is chosen, what it is given. `led_*` is the room left if a leader sits in it."""
-
-    values: tuple[str, ...]
-    host: str = ""
-    free: Mapping[str, int] = field(default_factory=dict)
-    children: list["Domain"] = field(default_factory=list)
-    leaders: int = 0
-    pods: int = 0
-    led_pods: int = 0
-    slices: int = 0
-    led_slices: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """What a group wants: `workers` with `leaders`, 0 or 1. Levels are numbered from the widest, 0; `loose`: unconstrained."""
-
-    workers: Request
-    leaders: int
-    size: int
-    level: int
-    slice_level: int
-    loose: bool
-
-
-_Tree = list[list[Domain]]
+from capacity.model import Slices
+from capacity.tas_room import PODS, Ask, Domain, Placement, RefusalError, Request, Tree, Usage, fill, grow
 
 
 def simulate(requests: Sequence[Request], hosts: Iterable[Host], levels: Sequence[str]) -> Placement:
@@ -78,7 +18,7 @@ def simulate(requests: Sequence[Request], hosts: Iterable[Host], levels: Sequenc
     `levels` are label keys from the widest to the hostname; a host that lacks one is none of Kueue's. `free` of a host includes
     `pods`. Hostnames and host names are unique.
     """
-    tree = _grow(hosts, levels)
+    tree = grow(hosts, levels)
     placed: Placement = {}
     used: dict[str, dict[str, int]] = {}
     for group in _groups(requests):
@@ -110,11 +50,9 @@ def _assume(used: dict[str, dict[str, int]], one: Request, placed: Mapping[str, 
                 taken[name] = taken.get(name, 0) + amount * count
 
 
-def _place(
-    tree: _Tree, levels: Sequence[str], workers: Request, leader: Request | None, used: Mapping[str, Mapping[str, int]]
-) -> Placement:
+def _place(tree: Tree, levels: Sequence[str], workers: Request, leader: Request | None, used: Usage) -> Placement:
     ask = _ask(workers, leader, levels)
-    _fill(tree, ask, leader, used)
+    fill(tree, ask, used)
     level, chosen = _find(tree, ask, ask.level)
     chosen = _trim(chosen, ask.workers.count, ask.leaders, ask, sliced=True)
     for _ in range(level, ask.slice_level):
@@ -142,7 +80,7 @@ def _counts(given: Iterable[tuple[str, int]]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _ask(workers: Request, leader: Request | None, levels: Sequence[str]) -> _Ask:
+def _ask(workers: Request, leader: Request | None, levels: Sequence[str]) -> Ask:
     """Slices without a level start at the widest and count as unconstrained."""
     slices = workers.slices or Slices(levels[-1], 1)
     named = workers.required or workers.preferred
@@ -153,73 +91,13 @@ def _ask(workers: Request, leader: Request | None, levels: Sequence[str]) -> _As
     level, slice_level = levels.index(key), levels.index(slices.topology_key)
     if level > slice_level:
         raise RefusalError(workers.name, 0, workers.count, f"Kueue wants slices at or below {key}, not at {slices.topology_key}")
-    return _Ask(workers, int(leader is not None), slices.size, level, slice_level, not named)
-
-
-# ---- the room in each domain
-
-
-def _grow(hosts: Iterable[Host], levels: Sequence[str]) -> _Tree:
-    known: list[dict[tuple[str, ...], Domain]] = [{} for _ in levels]
-    for host in hosts:
-        if all(key in host.labels for key in levels):
-            values = tuple(host.labels[key] for key in levels)
-            known[-1][values] = Domain(values, host.name, host.free)
-    for depth in range(len(levels) - 1, 0, -1):
-        for domain in known[depth].values():
-            above = domain.values[:-1]
-            known[depth - 1].setdefault(above, Domain(above)).children.append(domain)
-    return [list(domains.values()) for domains in known]
-
-
-def _fill(tree: _Tree, ask: _Ask, leader: Request | None, used: Mapping[str, Mapping[str, int]]) -> None:
-    one = {**ask.workers.requests, PODS: 1}
-    first = {**leader.requests, PODS: 1} if leader else {}
-    for leaf in tree[-1]:
-        leaf.leaders = leaf.pods = leaf.led_pods = leaf.slices = leaf.led_slices = 0
-        if leaf.host in ask.workers.hosts:
-            free = _less(leaf.free, used.get(leaf.host, {}))
-            leaf.pods = _times(one, free)
-            leaf.leaders = int(leader is not None and _times(first, free) > 0)
-            leaf.led_pods = _times(one, _less(free, first)) if leaf.leaders else leaf.pods
-    for level in range(len(tree) - 1, -1, -1):
-        for domain in tree[level]:
-            if domain.children:
-                _gather(domain)
-            if level == ask.slice_level:
-                domain.slices, domain.led_slices = _quotient(domain.pods, ask.size), _quotient(domain.led_pods, ask.size)
-
-
-def _gather(domain: Domain) -> None:
-    """The room of all children; a leader is thought to cost what it costs in the child where it costs least."""
-    domain.pods = sum(child.pods for child in domain.children)
-    domain.slices = sum(child.slices for child in domain.children)
-    domain.led_pods = domain.pods - min(child.pods - child.led_pods for child in domain.children)
-    domain.led_slices = domain.slices - min(child.slices - child.led_slices for child in domain.children)
-    domain.leaders = max(child.leaders for child in domain.children)
-
-
-def _less(free: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:
-    return {name: free.get(name, 0) - taken.get(name, 0) for name in free.keys() | taken.keys()}
-
-
-def _times(one: Resources, free: Mapping[str, int]) -> int:
-    """How often a pod fits, negative where more is used than there is; each quotient is cut to 32 bits, as Kueue does."""
-    wanted = [(name, amount) for name, amount in one.items() if amount]
-    if any(name not in free for name, _ in wanted):
-        return 0
-    return min((_quotient(free[name], amount) + 2**31) % 2**32 - 2**31 for name, amount in wanted)
-
-
-def _quotient(amount: int, size: int) -> int:
-    """Rounded toward zero, as Go divides."""
-    return amount // size if amount >= 0 else -(-amount // size)
+    return Ask(workers, leader, slices.size, level, slice_level, not named)
 
 
 # ---- which domains, and how much in each
 
 
-def _find(tree: _Tree, ask: _Ask, level: int) -> tuple[int, list[Domain]]:
+def _find(tree: Tree, ask: Ask, level: int) -> tuple[int, list[Domain]]:
     """The level at which to place, from the wanted one up, and the domains there that suffice, in the order of filling."""
     wanted = ask.workers.count // ask.size
     if not tree[level]:
@@ -238,7 +116,7 @@ def _find(tree: _Tree, ask: _Ask, level: int) -> tuple[int, list[Domain]]:
     return _find(tree, ask, level - 1) if level > 0 else (level, _several(domains, ask, wanted))
 
 
-def _several(domains: list[Domain], ask: _Ask, wanted: int) -> list[Domain]:
+def _several(domains: list[Domain], ask: Ask, wanted: int) -> list[Domain]:
     """First domains for the leader, then those of most room for the rest (of least, when unconstrained)."""
     chosen: list[Domain] = []
     left, leaders, taken = wanted, ask.leaders, 0
@@ -260,7 +138,7 @@ def _several(domains: list[Domain], ask: _Ask, wanted: int) -> list[Domain]:
     return chosen
 
 
-def _trim(domains: Sequence[Domain], pods: int, leaders: int, ask: _Ask, *, sliced: bool) -> list[Domain]:
+def _trim(domains: Sequence[Domain], pods: int, leaders: int, ask: Ask, *, sliced: bool) -> list[Domain]:
     """Give domains their part, in order, until all `pods` and `leaders` have one; if that never comes, none is given at all.
 
     Counts in slices down to the level of slices, in pods below it.
@@ -303,17 +181,17 @@ def _pod_part(domain: Domain, left: int, leaders: int, _: int) -> tuple[int, int
     return left, leaders
 
 
-def _pick(domains: Sequence[Domain], ask: _Ask, needed: int, room: str) -> Domain:
+def _pick(domains: Sequence[Domain], ask: Ask, needed: int, room: str) -> Domain:
     """The first domain or, if it has all that is needed and room counts, the one with the least room that has."""
     if ask.loose or getattr(domains[0], room) < needed:
         return domains[0]
     return min((domain for domain in domains if getattr(domain, room) >= needed), key=lambda domain: int(getattr(domain, room)))
 
 
-def _sorted(domains: Iterable[Domain], ask: _Ask) -> list[Domain]:
+def _sorted(domains: Iterable[Domain], ask: Ask) -> list[Domain]:
     return sorted(domains, key=lambda domain: _order(domain, ask, domain.slices, domain.pods))
 
 
-def _order(domain: Domain, ask: _Ask, slices: int, pods: int) -> tuple[int, int, tuple[str, ...]]:
+def _order(domain: Domain, ask: Ask, slices: int, pods: int) -> tuple[int, int, tuple[str, ...]]:
     """Most slices first (least, when unconstrained), then fewest pods left over, then by name."""
     return (slices if ask.loose else -slices, pods, domain.values)

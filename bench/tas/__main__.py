@@ -11,7 +11,8 @@ from typing import Any
 from bench.tas.cases import Case, cases, for_kueue
 from bench.tas.harness import answers
 from capacity.tas import assign
-from capacity.tas_domains import RefusalError, simulate
+from capacity.tas_domains import simulate
+from capacity.tas_room import RefusalError
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from capacity.fit import Host
 from capacity.model import HOSTNAME, Slices
-from capacity.tas_domains import Request
+from capacity.tas_room import Request
 
 LEVELS = ("example.com/block", "example.com/rack", HOSTNAME)
 MARK = "example.com/mark."
