@@ -1,0 +1,42 @@
+module corral.dev/bench/planner/karpenter
+
+go 1.26.0
+
+require (
+	sigs.k8s.io/karpenter v1.15.0
+	github.com/Pallinder/go-randomdata v1.2.0
+	github.com/awslabs/operatorpkg v0.0.0-20261002163259-5e8ed3699dea
+	github.com/go-logr/logr v1.4.3
+	github.com/go-logr/zapr v1.3.0
+	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936
+	github.com/google/uuid v1.6.0
+	github.com/imdario/mergo v0.3.16
+	github.com/mitchellh/hashstructure/v2 v2.0.2
+	github.com/montanaflynn/stats v0.9.0
+	github.com/onsi/ginkgo/v2 v2.28.3
+	github.com/onsi/gomega v1.40.0
+	github.com/patrickmn/go-cache v2.1.0+incompatible
+	github.com/prometheus/client_golang v1.23.2
+	github.com/prometheus/client_model v0.6.2
+	github.com/prometheus/common v0.67.5
+	github.com/robfig/cron/v3 v3.0.1
+	github.com/samber/lo v1.53.0
+	go.uber.org/multierr v1.11.0
+	go.uber.org/zap v1.28.0
+	golang.org/x/text v0.42.0
+	golang.org/x/time v0.15.0
+	k8s.io/api v0.36.1
+	k8s.io/apiextensions-apiserver v0.36.0
+	k8s.io/apimachinery v0.36.1
+	k8s.io/autoscaler/vertical-pod-autoscaler v1.7.0
+	k8s.io/client-go v0.36.1
+	k8s.io/cloud-provider v0.35.0
+	k8s.io/component-base v0.36.1
+	k8s.io/component-helpers v0.35.0
+	k8s.io/csi-translation-lib v0.35.0
+	k8s.io/dynamic-resource-allocation v0.35.0
+	k8s.io/klog/v2 v2.140.0
+	k8s.io/utils v0.0.0-20260319190234-28399d86e0b5
+	sigs.k8s.io/controller-runtime v0.24.1
+	sigs.k8s.io/yaml v1.6.0
+)
