@@ -5,7 +5,7 @@ Kueue 0.17, topology slices. Each rule here is about whole domains of one topolo
 on the pods of a role on one node, or a pair of roles that never share one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from capacity.model import HOSTNAME, PodSet
@@ -13,6 +13,7 @@ from capacity.neighbours import Neighbours
 from capacity.requirements import PodTerm, Spread
 
 Pair = tuple[int, int]
+ALWAYS = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ Rule = Apart | Even | Sliced | Units | Many
 
 @dataclass(slots=True)
 class Couplings:
-    """`lonely` names the keys of whose domains a role has at most one pod, `strangers` the pairs of roles that share no node. On
-    nodes with a pod that a constraint in `shy` (role, place among its spreads) counts, the role is not put; `barred` are domains
+    """`lonely` names the keys of whose domains a role has at most one pod, `strangers` the pairs of roles that share no node that
+    bears one of the keys (ALWAYS: none at all). On nodes with a pod that a constraint in `shy` (role, place among its spreads) counts, the role is not put; `barred` are domains
     that are full by what runs already. `unclear` says why nothing can be told at all, `loose` why at least a "no" can't be;
     `impossible` why no pod of some role can ever be first.
     """
@@ -91,7 +92,7 @@ class Couplings:
     binds: list[Bind] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     lonely: dict[int, set[str]] = field(default_factory=dict)
-    strangers: set[Pair] = field(default_factory=set)
+    strangers: dict[Pair, set[str]] = field(default_factory=dict)
     shy: set[Pair] = field(default_factory=set)
     barred: dict[tuple[int, str], frozenset[str]] = field(default_factory=dict)
     unclear: list[str] = field(default_factory=list)
@@ -111,11 +112,16 @@ class Couplings:
         """The rules about single hosts."""
         return tuple(rule for rule in self.rules if rule.key == HOSTNAME)
 
-    def stranger(self, one: int, other: int) -> bool:
-        return (min(one, other), max(one, other)) in self.strangers
+    def part(self, one: int, other: int, key: str = ALWAYS) -> None:
+        self.strangers.setdefault((min(one, other), max(one, other)), set()).add(key)
 
-    def part(self, one: int, other: int) -> None:
-        self.strangers.add((min(one, other), max(one, other)))
+    def parted(self, borne: Collection[str]) -> frozenset[Pair]:
+        """The pairs of roles that can't share a node that bears these label keys."""
+        return frozenset(pair for pair, keys in self.strangers.items() if ALWAYS in keys or any(key in borne for key in keys))
+
+    def alone(self, role: int, borne: Collection[str]) -> bool:
+        """Whether at most one pod of the role can be on a node that bears these label keys."""
+        return any(key in borne for key in self.lonely.get(role, ()))
 
 
 def couple(pod_sets: Sequence[PodSet], neighbours: Neighbours) -> Couplings:
@@ -184,8 +190,8 @@ def _anti_affinity(found: Couplings, pod_sets: Sequence[PodSet], index: int) -> 
 def _keep_apart(found: Couplings, key: str, one: int, other: int) -> None:
     if one == other:
         found.lonely.setdefault(one, set()).add(key)
-    elif key == HOSTNAME:
-        found.part(one, other)
+    else:
+        found.part(one, other, key)
     if key != HOSTNAME:
         found.rules.append(Apart(key, min(one, other), max(one, other)))
 

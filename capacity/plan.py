@@ -6,7 +6,7 @@ from capacity.explain import explain
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
 from capacity.prove import prove
-from capacity.search import find, may_be_lucky
+from capacity.search import find, may_be_lucky, widened
 from capacity.supply import Question, lucky_mixes, question
 
 
@@ -34,6 +34,8 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
 
 def _without(asked: Question) -> Outcome:
     """No marks are safe node by node; the plan as a whole may be, or nothing fits in whatever order."""
+    if asked.couplings.impossible:
+        return explain(asked.gang, asked.snapshot, asked.preferences)
     lucky = _lucky(asked)
     if isinstance(lucky, Plan | Undecidable):
         return lucky
@@ -52,7 +54,15 @@ def _lucky(asked: Question) -> Plan | Undecidable | None:
         return Undecidable((f"the search was cut off: {error}",))
     if found is None:
         return None
-    return Undecidable((_luck(asked),)) if prove(found, asked.snapshot, asked.preferences) else found
+    return _provable(asked, found) or Undecidable((_luck(asked),))
+
+
+def _provable(asked: Question, lucky: Plan) -> Plan | None:
+    """The nodes of a plan that seemed to need luck, marked so that it doesn't, if there is a way."""
+    for one in (lucky, *widened(asked, lucky)):
+        if not prove(one, asked.snapshot, asked.preferences):
+            return one
+    return None
 
 
 def _improved(asked: Question, found: Plan) -> Plan:
@@ -63,9 +73,7 @@ def _improved(asked: Question, found: Plan) -> Plan:
         return replace(found, gap=found.cost)
     if lucky is None or lucky.cost >= found.cost:
         return found
-    if prove(lucky, asked.snapshot, asked.preferences):
-        return replace(found, gap=max(found.gap, found.cost - lucky.cost + lucky.gap))
-    return lucky
+    return _provable(asked, lucky) or replace(found, gap=max(found.gap, found.cost - lucky.cost + lucky.gap))
 
 
 def _unclear(asked: Question) -> tuple[str, ...]:

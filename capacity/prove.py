@@ -81,7 +81,7 @@ def _place(asked: Question, name: str, where: Host, count: int, node: Node | Non
     caps = {}
     for index, role in enumerate(asked.roles):
         if any(member.name in pods for member in role.members):
-            lonely = any(key in where.labels or key in where.unknown for key in asked.couplings.lonely.get(index, ()))
+            lonely = asked.couplings.alone(index, where.labels.keys() | where.unknown)
             most = min(role.pod_set.count, slots(needs(role.pod_set), where.free))
             caps[index] = min(most, 1) if lonely else most
     return Place(name, where, count, node, caps)
@@ -122,9 +122,9 @@ def _filter_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
                 yield f"a spread of {pod_set.name} counts pods on {place.name}"
             if any(place.where.labels.get(key) in full for (role, key), full in ties.barred.items() if role == index):
                 yield f"a spread keeps {pod_set.name} off {place.name}"
-            for other in place.caps:
-                if other < index and ties.stranger(index, other):
-                    yield f"{pod_set.name} and {asked.pod_sets[other].name} share {place.name}"
+        for one, other in sorted(ties.parted(place.where.labels.keys() | place.where.unknown)):
+            if one in place.caps and other in place.caps:
+                yield f"{asked.pod_sets[one].name} and {asked.pod_sets[other].name} share {place.name}"
 
 
 def _cost_flaws(plan: Plan, preferences: Preferences) -> Iterator[str]:

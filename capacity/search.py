@@ -2,20 +2,21 @@
 domains.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, product
 from math import prod
 
 from capacity.couplings import Bind, Even, Many, unions
+from capacity.fit import new_host
 from capacity.model import ZONE, Gang, Node, Offering, Plan, Preferences, Purchase, Snapshot, Use
 from capacity.place import Placer, Unit, trim, units
 from capacity.roles import Role
 from capacity.rules import ABSENT, UNKNOWN
 from capacity.solver import Column, Limits, Pattern, Solution, floor, solve
-from capacity.supply import Bounds, Cell, Member, Mixes, Question, covers, gather, lucky_mixes, question, safe_mixes
-from capacity.topology import ways
+from capacity.supply import Bounds, Cell, Judge, Member, Mixes, Question, covers, gather, lucky_mixes, question, safe_mixes
+from capacity.topology import Levels, ways
 
 MAX_CHOICES = 2_000
 """Sets of domains that are looked at one by one; levels beyond that are left to the integer programme."""
@@ -96,6 +97,34 @@ def by_luck(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool:
 def may_be_lucky(asked: Question) -> bool:
     """Whether a lucky order may reach what no plan can promise."""
     return len(asked.roles) > 1 or bool(asked.couplings.rules)
+
+
+def widened(asked: Question, plan: Plan) -> Iterator[Plan]:
+    """The same nodes marked for more: a role with more nodes to go to is harder to keep out, though it gets in the way of others.
+
+    Only where nothing ties roles to domains. The nodes are let to all roles that can be there, then to one role at a time.
+    """
+    if asked.couplings.rules or asked.couplings.binds or any(one.binds for one in _required(asked)):
+        return
+    everyone = range(len(asked.roles))
+    for chosen in (everyone, *([role] for role in everyone)):
+        judge = Judge(asked, lucky_mixes, {})
+        uses = tuple(replace(use, pods=_more(asked, judge.node(use.node)[0], use.pods, chosen)) for use in plan.uses)
+        hosts = [judge.host(new_host(one.offering, asked.snapshot.topology_keys)) for one in plan.purchases]
+        purchases = tuple(
+            replace(one, pods=_more(asked, patterns, one.pods, chosen))
+            for one, patterns in zip(plan.purchases, hosts, strict=True)
+        )
+        yield replace(plan, uses=uses, purchases=purchases)
+
+
+def _more(asked: Question, patterns: Sequence[Pattern], pods: Mapping[str, int], chosen: Sequence[int]) -> dict[str, int]:
+    most = [max(held) for held in zip(*patterns, strict=True)]
+    return {**pods, **_pods(asked.roles, tuple(count if role in chosen else 0 for role, count in enumerate(most)))}
+
+
+def _required(asked: Question) -> list[Levels]:
+    return list(ways(asked.pod_sets, asked.snapshot.topology_keys, asked.preferences))
 
 
 # --- fields ---------------------------------------------------------------------------------------------------------------

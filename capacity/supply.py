@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from capacity.couplings import Couplings, Even, Sliced, Units, couple
+from capacity.couplings import Couplings, Even, Pair, Sliced, Units, couple
 from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, room, slots
 from capacity.lens import Glimpse, Lens
 from capacity.model import HOSTNAME, CapacityType, Gang, Node, Offering, PodSet, Preferences, Snapshot
@@ -20,8 +20,7 @@ from capacity.solver import Pattern
 
 MAX_MIXES = 400
 
-Apart = Callable[[int, int], bool]  # whether two roles can't share a node
-Mixes = Callable[[Sequence[Mapping[str, int]], Pattern, Mapping[str, int], Apart], tuple[Pattern, ...]]
+Mixes = Callable[[Sequence[Mapping[str, int]], Pattern, Mapping[str, int], frozenset[Pair]], tuple[Pattern, ...]]
 Bounds = Mapping[int, tuple[int, int]]  # role -> least and most pods on a host that it is put on
 
 
@@ -198,9 +197,10 @@ class Judge:
             return ()
         free = {name: min(room(where.free, name), most) for name, most in self._demand.items()}
         most = self._most(where, counted)
-        key = (admitted, most, *free.values())
+        apart = self._asked.couplings.parted(where.labels.keys() | where.unknown)
+        key = (admitted, most, apart, *free.values())
         if key not in self._judged:
-            self._judged[key] = self._patterns(admitted, most, free)
+            self._judged[key] = self._patterns(admitted, most, free, apart)
         return self._judged[key]
 
     def _shy(self) -> set[tuple[int, int]]:
@@ -222,21 +222,21 @@ class Judge:
         """Least and most pods of each role on this host by the rules about single hosts."""
         ties, found = self._asked.couplings, []
         for index, pod_set in enumerate(self._pod_sets):
-            alone = any(key in where.labels or key in where.unknown for key in ties.lonely.get(index, ()))
+            alone = ties.alone(index, where.labels.keys() | where.unknown)
             least, most = self._bounds.get(index, (0, pod_set.count))
             running = sum(count for (role, _), count in counted.items() if role == index and index in self._bounds)
             found.append((least - running, min(1 if alone else pod_set.count, max(0, most - running))))
         return tuple(found)
 
     def _patterns(
-        self, admitted: tuple[bool, ...], bounds: tuple[tuple[int, int], ...], free: Mapping[str, int]
+        self, admitted: tuple[bool, ...], bounds: tuple[tuple[int, int], ...], free: Mapping[str, int], apart: frozenset[Pair]
     ) -> tuple[Pattern, ...]:
         alone = []
         for index, (pod_set, requests, good) in enumerate(zip(self._pod_sets, self._requests, admitted, strict=True)):
             least, most = bounds[index]
             there = self._whole(index, min(pod_set.count, slots(requests, free)) if good else 0)
             alone.append(min(there, most) if there >= least else 0)
-        mixes = self._mixes(self._requests, tuple(alone), free, self._asked.couplings.stranger)
+        mixes = self._mixes(self._requests, tuple(alone), free, apart)
         return mixes if any(alone) else ()
 
     def _whole(self, index: int, there: int) -> int:
@@ -250,7 +250,7 @@ class Judge:
 
 
 def safe_mixes(
-    requests: Sequence[Mapping[str, int]], alone: Pattern, free: Mapping[str, int], apart: Apart
+    requests: Sequence[Mapping[str, int]], alone: Pattern, free: Mapping[str, int], apart: frozenset[Pair]
 ) -> tuple[Pattern, ...]:
     """For each set of roles that may share the host what each of them is sure of there; those that promise less than another
     are left out.
@@ -259,7 +259,7 @@ def safe_mixes(
     found: list[Pattern] = []
     for size in range(len(present), 0, -1):
         for chosen in combinations(present, size):
-            if not any(apart(a, b) for a, b in combinations(chosen, 2)):
+            if apart.isdisjoint(combinations(chosen, 2)):
                 pattern = _sure(requests, alone, free, chosen)
                 if pattern and not any(covers(other, pattern) for other in found):
                     found.append(pattern)
@@ -283,7 +283,7 @@ def _sure(
 
 
 def lucky_mixes(
-    requests: Sequence[Mapping[str, int]], alone: Pattern, free: Mapping[str, int], apart: Apart
+    requests: Sequence[Mapping[str, int]], alone: Pattern, free: Mapping[str, int], apart: frozenset[Pair]
 ) -> tuple[Pattern, ...]:
     """All largest mixes that fit at once, reached only if pods come in the right order. Where there are too many to list, one
     that promises more than fits: good enough to prove that nothing fits, and not used for more.
@@ -301,11 +301,11 @@ def covers(wide: Pattern, narrow: Pattern) -> bool:
 
 
 def _fillings(
-    requests: Sequence[Mapping[str, int]], alone: Pattern, free: Mapping[str, int], head: Pattern, apart: Apart
+    requests: Sequence[Mapping[str, int]], alone: Pattern, free: Mapping[str, int], head: Pattern, apart: frozenset[Pair]
 ) -> Iterator[Pattern]:
     """Mixes in which the last role fills what the others left."""
     index = len(head)
-    met = any(count and apart(other, index) for other, count in enumerate(head))
+    met = any(count and (other, index) in apart for other, count in enumerate(head))
     most = min(alone[index], slots(requests[index], free)) if alone[index] and not met else 0
     if index == len(alone) - 1:
         yield (*head, most)
