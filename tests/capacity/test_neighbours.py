@@ -13,6 +13,7 @@ from tests.capacity.make import RACK, node, offering, pods, snapshot
 WEB = LabelSelector((Expression("app", "In", ("web",)),))
 JOB = LabelSelector((Expression("app", "In", ("job",)),))
 DB = LabelSelector((Expression("app", "In", ("db",)),))
+FLIES = LabelSelector((Expression("app", "In", ("web", "fly")),))
 ANY_APP = LabelSelector((Expression("app", "Exists"),))
 OTHERS = LabelSelector((Expression("job-key", "Exists"), Expression("job-key", "NotIn", ("mine",))))
 
@@ -158,7 +159,7 @@ def test_refusal_of_a_node_to_be_bought(there: tuple[Running, ...], fields: dict
         pytest.param([job("l", "web", near=(term(WEB),))], True, True, id="others that are drawn to the same"),
         pytest.param([job("l", "web", near=(term(WEB, ZONE),))], True, False, id="others that are drawn less close"),
         pytest.param([job("l", "web", near=(term(DB),))], True, False, id="others that are drawn elsewhere"),
-        pytest.param([job("l", "web", near=(term(ANY_APP),)), job("f", "fly")], True, False, id="others that follow a free one"),
+        pytest.param([job("l", "web", near=(term(FLIES),)), job("f", "fly")], True, False, id="others that follow a free one"),
     ],
 )
 def test_settled(others: list[PodSet], attracted: bool, settled: bool) -> None:
