@@ -20,13 +20,16 @@ _WIDE = 1 << 20
 
 @dataclass(slots=True)
 class Lane:
-    """`slots[row]` pods fit on a node, however many the gang has; `version` is the fleet's that they are of."""
+    """`slots[row]` pods fit on a node, however many the gang has, never more than `most`; `version` is the fleet's that they are
+    of.
+    """
 
     pod_set: PodSet
     requests: Mapping[str, int]
     keys: tuple[str, ...]
     slots: Vector
     version: int
+    most: int = 0
     offers: "dict[str, _Offer]" = field(default_factory=dict)
 
     def offer(self, offering: Offering, topology_keys: Sequence[str]) -> int:
@@ -81,6 +84,7 @@ def _refresh(lane: Lane, fleet: Fleet) -> None:
     rows = fleet.changed(lane.version)
     if rows is None or len(rows) > len(fleet) // 4:
         lane.slots = _slots(lane, fleet, slice(None))
+        lane.most = int(lane.slots.max(initial=0))
     else:
         _patch(lane, fleet, rows)
     lane.version = fleet.version
@@ -91,7 +95,8 @@ def _patch(lane: Lane, fleet: Fleet, changed: Sequence[int]) -> None:
         lane.slots = np.concatenate([lane.slots, np.zeros(len(fleet) - len(lane.slots), np.int64)])
     lane.slots = lane.slots[: len(fleet)]
     rows = np.unique(np.array([row for row in changed if row < len(fleet)], np.int64))
-    lane.slots[rows] = _slots(lane, fleet, rows)
+    lane.slots[rows] = fresh = _slots(lane, fleet, rows)
+    lane.most = max(lane.most, int(fresh.max(initial=0)))
 
 
 def _slots(lane: Lane, fleet: Fleet, rows: "Vector | slice") -> Vector:

@@ -1,0 +1,71 @@
+"""What one gang of one pod set may use, by columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from capacity.columns import Vector
+from capacity.cover import Kind
+from capacity.fleet import Fleet
+from capacity.model import Labels, Offering
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An offering from which something may be bought, and the labels that its nodes are known to carry."""
+
+    offering: Offering
+    kind: Kind
+    labels: Labels
+
+    @property
+    def slots(self) -> int:
+        """Over all nodes that can be had."""
+        return self.kind.slots * self.offering.available
+
+
+@dataclass(slots=True)
+class Goods:
+    """`slots` has an entry for each row of the fleet, 0 for nodes that are out of the question, never more than `most`; `tiers`
+    the places in `worth` (price, rank), None where there is one place for all nodes.
+    """
+
+    fleet: Fleet
+    demand: int
+    slots: Vector
+    most: int
+    tiers: Vector | None
+    worth: Sequence[tuple[int, int]]
+    offers: Sequence[Offer] = ()
+
+    @property
+    def width(self) -> int:
+        """Cells that the nodes of one place need in a table of counts by tier and slots."""
+        return (self.most + 1) * (1 if self.tiers is None else len(self.worth))
+
+    def cells(self, rows: "Vector | None" = None) -> Vector:
+        """The cell of each row, of all or of those given, in such a table."""
+        slots = self.slots if rows is None else self.slots[rows]
+        if self.tiers is None:
+            return slots
+        return (self.tiers if rows is None else self.tiers[rows]) * (self.most + 1) + slots
+
+    def limits(self, counts: Vector, offers: Sequence[Offer]) -> Mapping[Kind, int]:
+        """How many there are of each kind: nodes as counted by cell, and offers."""
+        found: dict[Kind, int] = {}
+        for cell in np.flatnonzero(counts).tolist():
+            tier, slots = divmod(cell, self.most + 1)
+            if slots:
+                kind = Kind(slots, *self.worth[tier])
+                found[kind] = found.get(kind, 0) + int(counts[cell])
+        for offer in offers:
+            found[offer.kind] = found.get(offer.kind, 0) + offer.offering.available
+        return found
+
+    def free(self) -> Vector | None:
+        """The slots of nodes of no price and no rank, 0 for others; None when there are no such nodes."""
+        gratis = [worth == (0, 0) for worth in self.worth]
+        if not any(gratis):
+            return None
+        return self.slots if self.tiers is None else self.slots * np.array(gratis, np.int64)[self.tiers]
