@@ -1,1 +1,1 @@
-"""A model of kube-scheduler 1.36 of its own, small and exact, that the planner is judged by. It shares no code with the planner."""
+"""Another model of kube-scheduler 1.36, small and exact, that the planner is judged by. It shares no code with the planner."""

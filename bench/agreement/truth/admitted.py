@@ -12,6 +12,7 @@ Json = dict[str, Any]
 Namespaces = Mapping[str, Mapping[str, str]]
 """Labels by name of namespace."""
 
+_PASSING = ("not-ready", "unreachable")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -44,6 +45,10 @@ class Spread:
         """A pod that is there; an empty selector counts none of them (countPodsMatchSelector)."""
         if pod.namespace != namespace or pod.terminating or is_empty(self.selector):
             return False
+        return selected(self.selector, pod.labels)
+
+    def means_itself(self, pod: "Admitted") -> bool:
+        """The pod that comes counts itself, and does so with an empty selector, too."""
         return selected(self.selector, pod.labels)
 
 
@@ -121,9 +126,7 @@ def admit(namespace: str, meta: Json, spec: Json, others: Iterable[Json]) -> Adm
     runtime = _found(known, "RuntimeClass", "", spec["runtimeClassName"]) if spec.get("runtimeClassName") else {}
     scheduling = runtime.get("scheduling") or {}
     spec = {**spec, "nodeSelector": {**(spec.get("nodeSelector") or {}), **(scheduling.get("nodeSelector") or {})}}
-    passing = [
-        {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": "NoExecute"} for name in ("not-ready", "unreachable")
-    ]
+    passing = [{"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": "NoExecute"} for name in _PASSING]
     return Admitted(
         namespace,
         meta.get("labels") or {},

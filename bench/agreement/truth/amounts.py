@@ -44,7 +44,7 @@ def pod_amounts(spec: Json, overhead: Mapping[str, str] | None = None) -> Amount
 
 
 def _peak(spec: Json) -> Exact:
-    """The most that is asked for at any time: during each init container beside the sidecars started before it, then by the rest."""
+    """The most that is asked for at any time: by each init container with the sidecars started before it, then by the rest."""
     beside: list[Exact] = []
     phases: list[Exact] = []
     for container in spec.get("initContainers", []):

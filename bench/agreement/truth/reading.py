@@ -1,0 +1,63 @@
+"""From a case's JSON to a world: the nodes that are there, those that will have joined, the pods of the gang."""
+
+from collections.abc import Mapping
+
+from bench.agreement.cases import HOSTNAME, Case, Json, Offering
+from bench.agreement.truth.admitted import Admitted, admit
+from bench.agreement.truth.amounts import counted, resource_list
+from bench.agreement.truth.world import Site, World
+
+Bought = Mapping[str, int]
+"""How many nodes of each offering."""
+
+# Taints that say how a node is at the moment: Kubernetes docs, "Well-Known Labels, Annotations and Taints".
+_PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+
+
+def world(case: Case, bought: Bought) -> World:
+    sites = [_standing(case, node) for node in case.nodes]
+    for offering in case.offerings:
+        sites += [_joining(case, offering, number) for number in range(bought.get(offering.name, 0))]
+    kinds = [admitted(case, pod_set.template) for pod_set in case.pod_sets]
+    return World(sites, kinds, [pod_set.count for pod_set in case.pod_sets], _namespaces(case))
+
+
+def admitted(case: Case, template: Json) -> Admitted:
+    return admit(case.id, template["metadata"], template["spec"], case.others)
+
+
+def _namespaces(case: Case) -> dict[str, Mapping[str, str]]:
+    """All bear their own name as a label."""
+    metas = [each["metadata"] for each in case.others if each["kind"] == "Namespace"]
+    known = {case.id: {}} | {meta["name"]: meta.get("labels") or {} for meta in metas}
+    return {name: {**labels, "kubernetes.io/metadata.name": name} for name, labels in known.items()}
+
+
+def _standing(case: Case, node: Json) -> Site:
+    name = node["metadata"]["name"]
+    here = [pod for pod in case.pods if pod["spec"]["nodeName"] == name and not _over(pod)]
+    running = tuple(admit(pod["metadata"]["namespace"], pod["metadata"], pod["spec"], case.others) for pod in here)
+    return _site(node, name, node["metadata"].get("labels") or {}, running)
+
+
+def _over(pod: Json) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _joining(case: Case, offering: Offering, number: int) -> Site:
+    """The node that will have joined, its DaemonSets there."""
+    name = f"{offering.name}-bought-{number}"
+    sets = {each["metadata"]["name"]: each for each in case.daemon_sets}
+    templates = [(sets[each]["metadata"]["namespace"], sets[each]["spec"]["template"]) for each in offering.daemons]
+    running = tuple(admit(space, each["metadata"], each["spec"], case.others) for space, each in templates)
+    labels = {**(offering.node["metadata"].get("labels") or {}), HOSTNAME: name}
+    site = _site(offering.node, name, labels, running)
+    gone = [taint for taint in site.taints if taint["key"] in offering.startup_taints or taint["key"].startswith(_PASSING)]
+    left = tuple(taint for taint in site.taints if taint not in gone)
+    return Site(name, labels, left, site.cordoned, site.allocatable, running, offering.name)
+
+
+def _site(node: Json, name: str, labels: Mapping[str, str], running: tuple[Admitted, ...]) -> Site:
+    spec = node.get("spec") or {}
+    allocatable = counted(resource_list(node["status"].get("allocatable")))
+    return Site(name, labels, tuple(spec.get("taints") or ()), spec.get("unschedulable", False), allocatable, running)
