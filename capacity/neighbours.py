@@ -187,13 +187,19 @@ def _borne(pod_set: PodSet) -> tuple[str, ...]:
 
 def _own_rules(pod_set: PodSet, ground: _Ground, pod: Running, labels: Labels) -> None:
     """What a running pod on a node with these labels means by the pod set's own rules."""
-    keys = {term.topology_key for term in pod_set.near}
-    if any(key in labels for key in keys) and meets(pod_set, pod.namespace, pod.labels):
-        for key in keys:
-            ground.met.setdefault(key, set()).update({labels[key]} if key in labels else ())
-    _close(ground, (term for term in pod_set.apart if term.selects(pod.namespace, pod.labels)), labels, _FAR)
+    if pod_set.near and meets(pod_set, pod.namespace, pod.labels):
+        _meet(ground, {term.topology_key for term in pod_set.near}, labels)
+    if pod_set.apart:
+        _close(ground, (term for term in pod_set.apart if term.selects(pod.namespace, pod.labels)), labels, _FAR)
     if pod_set.exclusive is not None and pod_set.exclusive.rivals.selects(pod.labels):
         _close_one(ground, pod_set.exclusive.topology_key, labels, _RIVALS)
+
+
+def _meet(ground: _Ground, keys: set[str], labels: Labels) -> None:
+    """A pod here meets the affinity. Once one does in some domain, each key has only such domains, be they none."""
+    if any(key in labels for key in keys):
+        for key in keys:
+            ground.met.setdefault(key, set()).update({labels[key]} if key in labels else ())
 
 
 def _close(ground: _Ground, terms: Iterator[PodTerm], labels: Labels, text: str) -> None:
