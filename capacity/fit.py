@@ -89,13 +89,20 @@ def together(requests: Sequence[Mapping[str, int]], counts: Sequence[int], free:
     )
 
 
+def kept_off(taints: Iterable[Taint], pod_set: PodSet) -> str:
+    """The first of the taints that the pod doesn't tolerate, in words; "" when it bears all."""
+    taint = untolerated(taints, pod_set.tolerations)
+    if taint is None:
+        return ""
+    return f"taint {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect} not tolerated"
+
+
 def refusal(pod_set: PodSet, where: Host) -> str:
     """Why the filters turn the pod away whatever else runs there, "" when they don't: taints, then labels, as in the default
     profile.
     """
-    taint = untolerated((t for t in where.taints if t.key != BOOKED_TAINT), pod_set.tolerations)
-    if taint is not None:
-        return f"taint {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect} not tolerated"
+    if why := kept_off((taint for taint in where.taints if taint.key != BOOKED_TAINT), pod_set):
+        return why
     missed = selector_misses(pod_set.node_selector, where.labels)
     if missed is not None:
         return _selector_refusal(missed, pod_set, where)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from capacity.fit import host, refusal, shortage
+from capacity.fit import host, kept_off, refusal, shortage
 from capacity.model import Node, PodSet, Snapshot
 from capacity.neighbours import Neighbours
-from capacity.requirements import Spread, Taint, untolerated
+from capacity.requirements import Spread, Taint
 
 _CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 
@@ -40,9 +40,8 @@ def verdict(pod_set: PodSet, node: Node, snapshot: Snapshot) -> Verdict:
 def _obstacles(pod_set: PodSet, node: Node, snapshot: Snapshot) -> Iterator[str]:
     """What each filter says in turn, "" when it lets the pod through."""
     where = host(node)
-    yield "cordoned" if node.unschedulable and untolerated((_CORDON,), pod_set.tolerations) else ""
-    taint = untolerated(node.taints, pod_set.tolerations)
-    yield f"taint {taint.key}:{taint.effect} not tolerated" if taint is not None else ""
+    yield "cordoned" if node.unschedulable and kept_off((_CORDON,), pod_set) else ""
+    yield kept_off(node.taints, pod_set)
     yield refusal(pod_set, where)
     yield shortage(pod_set, where)
     around = Neighbours(snapshot, (pod_set,))
