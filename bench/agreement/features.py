@@ -114,7 +114,7 @@ def _expression(draft: Draft) -> Json:
     if operator in ("Exists", "DoesNotExist"):
         return {"key": draft.rng.choice(("gen", "gen", "none")), "operator": operator}
     if operator in ("Gt", "Lt"):
-        values = [draft.rng.choice(("6", "7", "8", "-2", "+6", "007", "9223372036854775806"))]
+        values = [draft.rng.choice(("6", "7", "8", "007", "06", "9223372036854775806", "9223372036854775808", "x"))]
         return {"key": draft.rng.choice(("gen", "gen", "gen", "none")), "operator": operator, "values": values}
     values = draft.rng.sample(["7", "007", "8", "x", "70"], draft.rng.randrange(1, 3))
     return {"key": draft.rng.choice(("gen", "gen", "gen", "none")), "operator": operator, "values": values}

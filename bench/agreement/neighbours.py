@@ -49,7 +49,7 @@ def _term(draft: Draft, *, key: str = "") -> Json:
         term["namespaceSelector"] = {}
     elif where == 3:
         term["namespaces"] = [ID, draft.second_namespace()]
-    if selector is not None and draft.chance(10):
+    if selector is not None and "role" not in str(selector) and draft.chance(10):
         term[rng.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["role"]
     return term
 
@@ -170,6 +170,6 @@ def _constraint(draft: Draft) -> Json:
         constraint["nodeAffinityPolicy"] = "Ignore"
     if draft.chance(30):
         constraint["nodeTaintsPolicy"] = "Honor"
-    if selector is not None and draft.chance(10):
+    if selector is not None and "role" not in str(selector) and draft.chance(20):
         constraint["matchLabelKeys"] = ["role"]
     return constraint

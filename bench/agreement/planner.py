@@ -9,7 +9,7 @@ from capacity.model import CapacityType, Gang, Outcome, Preferences, Snapshot
 from capacity.plan import plan
 from capacity.verdict import Verdict, verdict
 from kube import core, nodes, podspec
-from kube.meta import decode
+from kube.meta import R, decode
 from provisioner.daemons import BOOKED_TAINT, daemon_pods, runs_on
 
 _NEW_NODE = "a-node-that-is-not-there-yet"
@@ -21,11 +21,11 @@ def answer(case: Case) -> Outcome:
     return plan(gang, snapshot(case), Preferences())
 
 
-def probe(case: Case, name: str, node: str) -> Verdict:
-    """Whether one pod of a pod set may go on one node."""
+def probe(case: Case, name: str, template: Json, node: str) -> Verdict:
+    """Whether one pod of a template may go on one node."""
     here = snapshot(case)
     where = next(each for each in here.nodes if each.name == node)
-    return verdict(pod_set(case, name, 1, case.pod_set(name).template), where, here)
+    return verdict(pod_set(case, name, 1, template), where, here)
 
 
 def pod_set(case: Case, name: str, count: int, template: Json) -> model.PodSet:
@@ -34,9 +34,6 @@ def pod_set(case: Case, name: str, count: int, template: Json) -> model.PodSet:
         count,
         podspec.template(template),
         runtime_classes={each.metadata.name: each for each in _views(case, "RuntimeClass", core.RuntimeClass)},
-        namespace=case.id,
-        namespaces=_namespaces(case),
-        volumes=_volumes(case),
     )
 
 
@@ -51,6 +48,10 @@ def snapshot(case: Case) -> Snapshot:
         offerings=tuple(_offering(case, each) for each in case.offerings),
         topology_keys=tuple(case.topology_keys),
     )
+
+
+def _views(case: Case, kind: str, type_: type[R]) -> list[R]:
+    return [decode(each, type_) for each in case.others if each["kind"] == kind]
 
 
 def _offering(case: Case, offering: Offering) -> model.Offering:

@@ -11,13 +11,16 @@ from bench.agreement.cases import Case, Json, renamed
 from bench.agreement.field import Fate, Field
 from bench.agreement.levels import broken
 from bench.agreement.planner import answer, probe
-from bench.agreement.results import FIT, NO_FIT, ProbeResult, Result, kind
+from bench.agreement.results import FIT, NO_FIT, UNDECIDABLE, ProbeResult, Result, kind
 from capacity.model import Outcome, Plan, Shortfall, Undecidable
+from capacity.verdict import Answer
 
 CASES, NODES = 100, 400
 _REFUSAL_RUNS = 2
 
-Answer = Callable[[Case], Outcome]
+_KINDS = {Answer.FIT: FIT, Answer.NO_FIT: NO_FIT, Answer.UNDECIDABLE: UNDECIDABLE}
+
+Planner = Callable[[Case], Outcome]
 
 
 @dataclass
@@ -51,7 +54,7 @@ class Wave:
 
     _count = 0
 
-    def __init__(self, here: Field, cases: Sequence[Case], *, answer: Answer = answer, probes: bool = True) -> None:
+    def __init__(self, here: Field, cases: Sequence[Case], *, answer: Planner = answer, probes: bool = True) -> None:
         Wave._count += 1
         self._here, self._probes = here, probes
         self._standing = [self._start(case, f"k{Wave._count}x{number}", answer) for number, case in enumerate(cases)]
@@ -69,7 +72,7 @@ class Wave:
             each.result.refused = self._here.refused.get(each.case.id, "")
         return [each.result for each in self._standing]
 
-    def _start(self, original: Case, id_: str, answer: Answer) -> _Standing:
+    def _start(self, original: Case, id_: str, answer: Planner) -> _Standing:
         case = renamed(original, id_)
         outcome = answer(case)
         result = Result(original, kind(outcome), _reasons(outcome))
@@ -153,8 +156,9 @@ def _trouble(each: _Standing, fates: Mapping[str, Fate]) -> str:
 def _ask_planner(case: Case, number: int) -> ProbeResult:
     asked = case.probes[number]
     nodes = [asked.node] if asked.node else [node["metadata"]["name"] for node in case.nodes]
-    verdicts = {node: probe(case, number, node) for node in nodes}
-    fits = {node: verdict.answer.value for node, verdict in verdicts.items()}
+    template = questions.probe_template(case, asked)
+    verdicts = {node: probe(case, asked.pod_set, template, node) for node in nodes}
+    fits = {node: _KINDS[verdict.answer] for node, verdict in verdicts.items()}
     return ProbeResult(fits, {node: verdict.reason for node, verdict in verdicts.items()})
 
 
