@@ -23,7 +23,7 @@ def _tree(seen: Survey, index: int) -> Considered:
     domains: tuple[Considered, ...] = ()
     if level and level != HOSTNAME:
         domains = _split(seen.lots, index, lambda lot: lot.where[level] or f"{level} unknown", "domains")
-    return replace(_place(pod_set.name, seen.lots, index), inside=sources, domains=domains)
+    return replace(_place(pod_set.name, seen.lots, index), inside=sources, domains=domains, level=level or "")
 
 
 def _offerings(lots: Sequence[Lot], index: int) -> tuple[Considered, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from capacity.model import Plan, Purchase, Shortfall, Use
+from capacity.model import Considered, Plan, Purchase, Shortfall, Use
 from capacity.quantity import dollars
 
 
@@ -51,4 +51,22 @@ def _shortfall(shortfall: Shortfall) -> list[str]:
         lines.append("  waiting can't help: it would not fit even if everything were free")
     if shortfall.relaxations:
         lines.append(f"  would fit: {' | '.join(one.text for one in shortfall.relaxations)}")
-    return lines + [f"  {finding.subject}: {finding.detail}" for finding in shortfall.findings]
+    for tree in shortfall.considered:
+        lines.append(f"  looked at for {tree.subject}:")
+        lines += [f"    {line(place)}" for place in tree.inside]
+        if tree.domains:
+            lines.append(f"    by {tree.level}:")
+            lines += [f"      {line(place)}" for place in tree.domains]
+    return lines
+
+
+def line(place: Considered) -> str:
+    """One line that adds up: `nodes of pool a: 12 nodes = 8 booked + 4 usable, with room for 4 pods`."""
+    parts = [f"{one.nodes} {one.detail or one.constraint}" for one in place.ruled_out if one.nodes]
+    if place.usable_nodes or not parts:
+        parts.append(f"{place.usable_nodes} usable, with room for {_count(place.usable_pods, 'pod')}")
+    return f"{place.subject}: {_count(place.nodes, 'node')} = {' + '.join(parts)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -360,7 +360,8 @@ class Considered:
     """A place where one pod set was tried. It has `nodes`, there or to be had, with room for `pods` of the pod set if they were
     empty and nothing forbade it; what `ruled_out` leaves of both is usable.
 
-    `inside` splits the place by source, `domains` by domain of the pod set's required level; each adds up to the place.
+    `inside` splits the place by source, `domains` by domain of `level`, the one that the pod set requires; each adds up to the
+    place.
     """
 
     subject: str
@@ -369,6 +370,7 @@ class Considered:
     ruled_out: tuple[RuledOut, ...] = ()
     inside: tuple["Considered", ...] = ()
     domains: tuple["Considered", ...] = ()
+    level: str = ""
 
     @property
     def usable_nodes(self) -> int:

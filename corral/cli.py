@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         required=True,
         help="YAML: workloads, pools, policies, nodes, pods",
     )
-    plan.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    plan.add_argument("-o", "--output", choices=("text", "wide", "json"), default="text")
     plan.set_defaults(run=_plan)
 
     why = commands.add_parser("why", help="tell why a workload waits, from the cluster's objects")
@@ -112,7 +112,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from corral.offline import run
 
     try:
-        return run(arguments.files, as_json=arguments.output == "json")
+        return run(arguments.files, arguments.output)
     except InputError as error:
         return _complain("plan", error)
 

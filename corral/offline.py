@@ -3,20 +3,18 @@
 `kubectl get cpool,cpolicy -o yaml > pools.yaml` and `kubectl get nodes -o yaml > nodes.yaml` give the files.
 """
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from capacity import model
-from capacity.describe import describe
-from capacity.model import Offering, Outcome, Plan, Shape, Shortfall, Snapshot, Undecidable
+from capacity.model import Offering, Plan, Shape, Snapshot
 from capacity.plan import plan
-from capacity.quantity import dollars, money
+from capacity.quantity import money
 from capacity.snapshot import book
 from corral.manifests import InputError, gangs, load, of_kind
+from corral.report import Answer, show
 from kube import core, nodes, ours, podspec
 from kube.meta import ObjectMeta
 from kube.times import instant
@@ -26,8 +24,9 @@ from provisioner.parameters import ParameterError, Terms, poolless, terms
 POOL_LABEL = "corral.dev/pool"
 
 
-def run(files: Sequence[Path], *, as_json: bool = False) -> int:
-    """Plans each workload of the files in turn, each on what the ones before left. Prints the plans or why there is none.
+def run(files: Sequence[Path], output: str = "text") -> int:
+    """Plans each workload of the files in turn, each on what the ones before left. Prints the plans or why there is none, as
+    `output` (one of report.OUTPUTS) says.
 
     Returns 0 when all fit, else 1. Raises InputError.
     """
@@ -38,13 +37,13 @@ def run(files: Sequence[Path], *, as_json: bool = False) -> int:
     agreed = _agreed(of_kind(items, "CapacityPolicy", ours.CapacityPolicy))
     pools = _pools(of_kind(items, "CapacityPool", ours.CapacityPool), agreed)
     here = snapshot(pools, of_kind(items, "Node", core.Node), of_kind(items, "Pod", core.Pod), now=int(time.time()))
-    outcomes = []
+    outcomes: list[Answer] = []
     for gang in wanted:
         outcome = plan(bound(replace(gang, run_duration=agreed.run_duration), agreed, here), here, agreed.preferences)
         outcomes.append((gang.name, outcome))
         if isinstance(outcome, Plan):
             here = book(here, outcome, gang.name)
-    print(json.dumps([_json(name, o) for name, o in outcomes], indent=2) if as_json else "\n".join(_text(*o) for o in outcomes))
+    show(outcomes, output)
     return 0 if all(isinstance(outcome, Plan) for _, outcome in outcomes) else 1
 
 
@@ -159,34 +158,3 @@ def _agreed(policies: Sequence[ours.CapacityPolicy]) -> Terms:
         return terms({"policy": policy.metadata.name}, lambda _: policy)
     except ParameterError as error:
         raise InputError(str(error)) from None
-
-
-def _text(name: str, outcome: Outcome) -> str:
-    match outcome:
-        case Plan():
-            return f"FITS {describe(outcome)}\n"
-        case Shortfall():
-            return f"{'IMPOSSIBLE' if outcome.hopeless else 'WAITS'} {name}: {describe(outcome)}\n"
-        case Undecidable():
-            return f"UNDECIDABLE {name}:\n" + "".join(f"  {reason}\n" for reason in outcome.reasons)
-
-
-def _json(name: str, outcome: Outcome) -> dict[str, Any]:
-    match outcome:
-        case Plan():
-            nodes_ = [{"node": use.node.name, "pods": dict(use.pods)} for use in outcome.uses]
-            bought = [{"offering": p.offering.name, "count": p.count, "podsPerNode": dict(p.pods)} for p in outcome.purchases]
-            cost = dollars(outcome.cost)
-            return {"gang": name, "fits": True, "costPerHour": cost, "nodes": nodes_, "purchases": bought}
-        case Shortfall():
-            findings = [{"subject": f.subject, "detail": f.detail, "pods": f.pods} for f in outcome.findings]
-            told = {"reason": outcome.reason.value, "message": outcome.message, "hopeless": outcome.hopeless}
-            return {
-                "gang": name,
-                "fits": False,
-                **told,
-                "findings": findings,
-                "wouldFit": [{"change": one.change.value, "text": one.text} for one in outcome.relaxations],
-            }
-        case Undecidable():
-            return {"gang": name, "fits": None, "undecidable": list(outcome.reasons)}

@@ -152,5 +152,6 @@ def test_describe_a_shortfall() -> None:
         "GangIncomplete: 2 of 3 pods can be had now",
         "  waiting can't help: it would not fit even if everything were free",
         "  would fit: with 2 pods of w instead of 3",
-        "  2 nodes: free",
+        "  looked at for w:",
+        "    nodes of pool p: 2 nodes = 2 usable, with room for 2 pods",
     ]
