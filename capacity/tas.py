@@ -34,10 +34,10 @@ def guaranteed(pod_sets: Sequence[PodSet], places: Sequence[tuple[Host, frozense
     """Why Kueue might not place all pods of the pod sets that it places, "" when it surely does.
 
     `pod_sets` are in the workload's order. `places` are the nodes with the names of the pod sets that each is marked for; one
-    whose hostname is no valid label value is not there yet. What is not known before then is tried both ways: how new nodes are named,
-    which decides between equals, and whether they share a domain of a level of unknown value; so are, where a leader is to be
-    placed, nodes that are not the plan's. That is a proof for a single pod set, whose fate depends on none of these, and a
-    sample of the possible for several. Inter-pod rules are not looked at.
+    whose hostname is no valid label value is not there yet. What only time will tell is tried both ways: how new nodes are named,
+    which decides between equals; whether they share a domain of a level of unknown value; and, where a leader is to be placed,
+    nodes that are not the plan's. That is a proof for a single pod set, whose fate depends on none of these, and a sample of
+    what may come for several. Inter-pod rules are not looked at.
     """
     mine = [one for one in pod_sets if one.placed_by_kueue and one.count > 0]
     others = [one.name for one in pod_sets if not one.placed_by_kueue and one.count > 0]
