@@ -84,9 +84,9 @@ Rule = Apart | Even | Sliced | Units | Many
 @dataclass(slots=True)
 class Couplings:
     """`lonely` names the keys of whose domains a role has at most one pod, `strangers` the pairs of roles that share no node that
-    bears one of the keys (ALWAYS: none at all). On nodes with a pod that a constraint in `shy` (role, place among its spreads) counts, the role is not put; `barred` are domains
-    that are full by what runs already. `unclear` says why nothing can be told at all, `loose` why at least a "no" can't be;
-    `impossible` why no pod of some role can ever be first.
+    bears one of the keys (ALWAYS: none at all). On nodes with a pod that a constraint in `shy` (role, place among its spreads)
+    counts, the role is not put; `barred` are domains that are full by what runs already. `unclear` says why nothing can be told
+    at all, `loose` why at least a "no" can't be; `impossible` why no pod of some role can ever be first.
     """
 
     binds: list[Bind] = field(default_factory=list)

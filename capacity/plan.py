@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from capacity import quick
 from capacity.explain import explain
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
@@ -17,9 +18,14 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     policy's capacity order, the smallest domains, the fewest slots taken out of what is free, the fewest nodes. A plan is
     proven once more, apart from the search, before it is returned.
     """
-    asked = question(gang, snapshot, preferences)
-    if unclear := _unclear(asked):
+    if unclear := _unclear(gang):
         return Undecidable(unclear)
+    common = quick.answer(gang, snapshot, preferences)
+    if common is not None and not prove(common, _part(snapshot, common), preferences):
+        return common
+    asked = question(gang, snapshot, preferences)
+    if asked.couplings.unclear:
+        return Undecidable(tuple(asked.couplings.unclear))
     try:
         found = find(asked)
     except SearchLimitError as error:
@@ -76,9 +82,13 @@ def _improved(asked: Question, found: Plan) -> Plan:
     return _provable(asked, lucky) or replace(found, gap=max(found.gap, found.cost - lucky.cost + lucky.gap))
 
 
-def _unclear(asked: Question) -> tuple[str, ...]:
-    told = [f"{one.name}: {phrase}" for one in asked.gang.pod_sets if one.count > 0 for phrase in one.undecidable]
-    return (*told, *asked.couplings.unclear)
+def _unclear(gang: Gang) -> tuple[str, ...]:
+    return tuple(f"{one.name}: {phrase}" for one in gang.pod_sets if one.count > 0 for phrase in one.undecidable)
+
+
+def _part(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """What a plan for pods that mind no other pods rests on: its own nodes."""
+    return replace(snapshot, nodes=tuple(use.node for use in plan.uses), bystanders=(), stock=None)
 
 
 def _unproven(flaws: tuple[str, ...]) -> tuple[str, ...]:

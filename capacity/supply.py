@@ -12,7 +12,7 @@ from itertools import combinations
 from capacity.couplings import Couplings, Even, Pair, Sliced, Units, couple
 from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, room, slots
 from capacity.lens import Glimpse, Lens
-from capacity.model import HOSTNAME, CapacityType, Gang, Node, Offering, PodSet, Preferences, Snapshot
+from capacity.model import HOSTNAME, CapacityType, Gang, Labels, Node, Offering, PodSet, Preferences, Snapshot
 from capacity.neighbours import Neighbours
 from capacity.roles import Role, roles
 from capacity.rules import ABSENT, UNKNOWN
@@ -176,8 +176,8 @@ class Judge:
         each spread counts there.
         """
         seen = self._lens.node(node)
-        if self._looked_at:
-            seen = (*seen, *[node.labels.get(key) for key in self._looked_at])
+        if self._watchful:
+            seen = (*seen, self._beside(node.labels, frozenset()))
         counts = {pair: self._asked.neighbours.counted(*pair, node) for pair in (*self._evens, *self._hosts, *self._shy())}
         if any(counts.values()):
             seen = (*seen, *counts.values())
@@ -207,16 +207,23 @@ class Judge:
         return self._asked.couplings.shy
 
     def _admits(self, where: Host) -> tuple[bool, ...]:
-        key = (*self._lens.filters(where), *[where.labels.get(key) for key in self._looked_at])
+        key = (*self._lens.filters(where), self._beside(where.labels, where.unknown) if self._watchful else ())
         if key not in self._admitted:
             self._admitted[key] = tuple(not self._refused(index, pod_set, where) for index, pod_set in enumerate(self._pod_sets))
         return self._admitted[key]
 
-    def _refused(self, index: int, pod_set: PodSet, where: Host) -> bool:
-        if refusal(pod_set, where) or self._asked.neighbours.refusal(index, where.labels, where.unknown):
+    def _beside(self, labels: Labels, unknown: frozenset[str]) -> tuple[object, ...]:
+        """What other pods make of a node with these labels, and which of the keys that tie pods to each other it bears."""
+        refused = [self._kept_off(index, labels, unknown) for index in range(len(self._pod_sets))]
+        return (*refused, *[key in labels or key in unknown for key in self._tied])
+
+    def _kept_off(self, index: int, labels: Labels, unknown: frozenset[str]) -> bool:
+        if self._asked.neighbours.refusal(index, labels, unknown):
             return True
-        full = ((key, values) for (role, key), values in self._asked.couplings.barred.items() if role == index)
-        return any(where.labels.get(key) in values for key, values in full)
+        return any(labels.get(key) in full for (role, key), full in self._asked.couplings.barred.items() if role == index)
+
+    def _refused(self, index: int, pod_set: PodSet, where: Host) -> bool:
+        return bool(refusal(pod_set, where)) or self._kept_off(index, where.labels, where.unknown)
 
     def _most(self, where: Host, counted: Mapping[tuple[int, int], int]) -> tuple[tuple[int, int], ...]:
         """Least and most pods of each role on this host by the rules about single hosts."""

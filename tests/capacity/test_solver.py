@@ -70,7 +70,7 @@ def test_a_search_that_is_cut_off_is_undecidable(monkeypatch: pytest.MonkeyPatch
         raise SearchLimitError("no answer within 3 branches")
 
     monkeypatch.setattr(planning, "find", cut_off)
-    outcome = planning.plan(gang(pods("w", 1)), snapshot(node("n")), ANY)
+    outcome = planning.plan(gang(pods("w", 1), pods("v", 1)), snapshot(node("n")), ANY)
     assert outcome == Undecidable(("the search was cut off: no answer within 3 branches",))
 
 
