@@ -1,14 +1,16 @@
 """A plan and a shortfall as text of several lines, for people."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from capacity.model import Considered, Plan, Purchase, Shortfall, Use
 from capacity.quantity import dollars
 
 
-def describe(outcome: Plan | Shortfall) -> str:
-    """Several lines without a final line break."""
-    return "\n".join(_plan(outcome) if isinstance(outcome, Plan) else _shortfall(outcome))
+def describe(outcome: Plan | Shortfall, *, places: bool = True) -> str:
+    """Several lines without a final line break; of a shortfall those on the `places` that were looked at only if asked for."""
+    if isinstance(outcome, Plan):
+        return "\n".join(_plan(outcome))
+    return "\n".join((*_shortfall(outcome), *(_places(outcome) if places else ())))
 
 
 def _plan(plan: Plan) -> list[str]:
@@ -51,18 +53,21 @@ def _shortfall(shortfall: Shortfall) -> list[str]:
         lines.append("  waiting can't help: it would not fit even if everything were free")
     if shortfall.relaxations:
         lines.append(f"  would fit: {' | '.join(one.text for one in shortfall.relaxations)}")
-    for tree in shortfall.considered:
-        lines.append(f"  looked at for {tree.subject}:")
-        lines += [f"    {line(place)}" for place in tree.inside]
-        if tree.domains:
-            lines.append(f"    by {tree.level}:")
-            lines += [f"      {line(place)}" for place in tree.domains]
     return lines
 
 
-def line(place: Considered) -> str:
-    """One line that adds up: `nodes of pool a: 12 nodes = 8 booked + 4 usable, with room for 4 pods`."""
-    parts = [f"{one.nodes} {one.detail or one.constraint}" for one in place.ruled_out if one.nodes]
+def _places(shortfall: Shortfall) -> Iterator[str]:
+    for tree in shortfall.considered:
+        yield f"  looked at for {tree.subject}:"
+        yield from (f"    {_line(place)}" for place in tree.inside)
+        if tree.domains:
+            yield f"    by {tree.level}:"
+            yield from (f"      {_line(place)}" for place in tree.domains)
+
+
+def _line(place: Considered) -> str:
+    """One line that adds up: `nodes of pool a: 12 nodes = 8 (booked) + 4 usable, with room for 4 pods`."""
+    parts = [f"{one.nodes} ({one.detail})" for one in place.ruled_out if one.nodes]
     if place.usable_nodes or not parts:
         parts.append(f"{place.usable_nodes} usable, with room for {_count(place.usable_pods, 'pod')}")
     return f"{place.subject}: {_count(place.nodes, 'node')} = {' + '.join(parts)}"

@@ -18,19 +18,19 @@ def show(answers: Sequence[Answer], output: str) -> None:
         print(json.dumps([_json(*answer) for answer in answers], indent=2))
         return
     for number, (name, outcome) in enumerate(answers):
-        print(("\n" if number else "") + _text(name, outcome))
+        print(("\n" if number else "") + _text(name, outcome, places=output == "text"))
         if output == "wide" and isinstance(outcome, Shortfall):
             from corral.tables import tabulate  # rich takes longer to load than most plans take to make
 
             tabulate(outcome.considered)
 
 
-def _text(name: str, outcome: Outcome) -> str:
+def _text(name: str, outcome: Outcome, *, places: bool) -> str:
     match outcome:
         case Plan():
             return f"FITS {describe(outcome)}"
         case Shortfall():
-            return f"{'IMPOSSIBLE' if outcome.hopeless else 'WAITS'} {name}: {describe(outcome)}"
+            return f"{'IMPOSSIBLE' if outcome.hopeless else 'WAITS'} {name}: {describe(outcome, places=places)}"
         case Undecidable():
             return "\n".join([f"UNDECIDABLE {name}:", *(f"  {reason}" for reason in outcome.reasons)])
 

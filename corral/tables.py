@@ -1,6 +1,6 @@
 """What was considered, as tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -20,19 +20,19 @@ def _console() -> Console:
 
 
 def _table(tree: Considered) -> Table:
-    table = Table("place", "nodes", "ruled out", "why", "usable", "room for pods", title=f"{tree.subject}", title_justify="left")
-    for place, depth in _rows(tree):
-        _add(table, place, depth)
-    return table
-
-
-def _rows(tree: Considered) -> Iterator[tuple[Considered, int]]:
-    """Depth first: all, then by source, then by domain."""
-    yield tree, 0
+    table = Table("place", "nodes", "ruled out", "why", "usable", "room for pods", title=tree.subject, title_justify="left")
+    _add(table, tree, 0)
+    table.add_section()
     for place in tree.inside:
-        yield place, 1
-        yield from ((inner, 2) for inner in place.inside)
-    yield from ((place, 1) for place in tree.domains)
+        _add(table, place, 1)
+        for inner in place.inside:
+            _add(table, inner, 2)
+    if tree.domains:
+        table.add_section()
+        table.add_row(f"by {tree.level}")
+    for place in tree.domains:
+        _add(table, place, 1)
+    return table
 
 
 def _add(table: Table, place: Considered, depth: int) -> None:
