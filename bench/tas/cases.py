@@ -1,6 +1,7 @@
 """Random cases of topology assignment, biased to the edge between what fits and what does not."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ def _case(dice: random.Random) -> Case:
     hosts = tuple(_hosts(dice, levels))
     kind = dice.choice(("one", "one", "several", "group", "group and one"))
     number = {"one": 1, "several": dice.choice((2, 3)), "group": 2, "group and one": 3}[kind]
-    requests = [_request(dice, f"set-{i}", hosts, levels) for i in range(number)]
+    requests = [_request(dice, f"set-{i}", hosts, levels, number) for i in range(number)]
     if kind.startswith("group"):
         requests[:2] = _grouped(dice, requests[0], requests[1])
     return Case(hosts, levels, tuple(requests))
@@ -49,15 +50,16 @@ def _hosts(dice: random.Random, levels: Sequence[str]) -> Iterator[Host]:
         )
 
 
-def _request(dice: random.Random, name: str, hosts: Sequence[Host], levels: Sequence[str]) -> Request:
+def _request(dice: random.Random, name: str, hosts: Sequence[Host], levels: Sequence[str], share: int) -> Request:
+    """One of `share` pod sets of a case; its count is near what fits in all of its hosts, or in a domain of its level."""
     one = {"cpu": dice.choice((0, 500, 1000, 2000, 3000))}
     one |= {"gpu": dice.choice((1, 2, 4))} if dice.random() < 0.6 else {}
     admitted = frozenset(host.name for host in hosts if dice.random() > dice.choice((0, 0, 0.3)))
-    room = sum(_room(host, one) for host in hosts if host.name in admitted)
-    count = max(1, dice.choice((room, room - 1, room + 1, room // 2, room // 2 + 1, room // 3, dice.randint(1, 8))))
     level = dice.randrange(len(levels))
     mode = dice.choice(("required", "preferred", "none", "none"))
     topology = {mode: levels[level]} if mode != "none" else {}
+    room = _roomiest(hosts, admitted, one, levels[: level + 1] if mode == "required" else ()) // share
+    count = max(1, dice.choice((room, room, room - 1, room + 1, room // 2, room // 2 + 1, dice.randint(1, 8))))
     slices = None
     if dice.random() < 0.4:
         low = dice.randrange(level if mode != "none" else 0, len(levels))
@@ -65,6 +67,15 @@ def _request(dice: random.Random, name: str, hosts: Sequence[Host], levels: Sequ
         if dice.random() < 0.9:
             count = max(1, count // slices.size) * slices.size
     return Request(name, count, one, admitted, topology.get("required"), topology.get("preferred"), slices)
+
+
+def _roomiest(hosts: Sequence[Host], admitted: frozenset[str], one: Mapping[str, int], path: Sequence[str]) -> int:
+    """Pods that fit in the domain with the most room; without a path all hosts are one domain."""
+    held = Counter[tuple[str, ...]]()
+    for host in hosts:
+        if host.name in admitted:
+            held[tuple(host.labels.get(key, "") for key in path)] += _room(host, one)
+    return max(held.values(), default=0)
 
 
 def _room(host: Host, one: Mapping[str, int]) -> int:

@@ -219,6 +219,12 @@ def new(text: str, unknown: frozenset[str] = frozenset()) -> list[tuple[Host, fr
             [pod_set("w", 2, ports=(HostPort(80),))], places("0/0/a=4 0/0/b=2"), "more pods to b than fit", id="ports-clash"
         ),
         pytest.param([pod_set("w", 2, ports=(HostPort(80),))], places("0/0/a=1 0/0/b=1"), "", id="ports-apart-for-want-of-room"),
+        pytest.param(
+            [pod_set(name, 2, required_topology=HOSTNAME) for name in "vw"],
+            places("0/0/a=8,2 0/0/b=1,2", "v w"),
+            "more pods to a than fit",
+            id="pods-of-others-are-not-counted",
+        ),
         pytest.param([pod_set("w", 1), replace(pod_set("v", 1), placed_by_kueue=False)], places("0/0/a=4"), "not v", id="mixed"),
         pytest.param([replace(pod_set("v", 9), placed_by_kueue=False)], places("0/0/a=4"), "", id="none-is-kueues"),
     ],
