@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from capacity.columns import Vector
+from capacity.columns import Codes, Vector
 from capacity.fleet import Fleet
 from capacity.place import Path
 
@@ -13,58 +13,68 @@ def pick(fleet: Fleet, rows: Vector, count: int, keys: Sequence[str], touched: s
     """`count` of these rows: going down the tree of `keys`, from the smallest domain that holds all that is still needed, or the
     largest whole ones where none does; of one domain the fullest nodes. Domains that are `touched` already go first.
     """
-    return _descend(fleet, rows, count, tuple(keys), (), touched)
+    taken: list[Vector] = []
+    above: Path = ()
+    for key in keys:
+        if count >= len(rows):
+            break
+        known = fleet.codes(key)
+        codes = fleet.column("label", key)[rows]
+        sizes = np.bincount(codes, minlength=len(known))
+        domains = sizes.nonzero()[0]
+        if len(domains) > 1:
+            whole, count = _largest(domains, sizes, known.order, count)
+            if len(whole):
+                taken.append(rows[_flags(whole, len(known))[codes]])
+                sizes[whole] = 0
+            if not count:
+                return np.concatenate(taken)
+            last = _smallest(sizes, known, count, above, touched)
+            rows = rows[(codes == last).nonzero()[0]]
+        else:
+            last = int(domains[0])
+        above = (*above, known.values[last] or "")
+    taken.append(rows if count >= len(rows) else _fullest(fleet, rows, count))
+    return taken[0] if len(taken) == 1 else np.concatenate(taken)
 
 
-def _descend(fleet: Fleet, rows: Vector, count: int, keys: tuple[str, ...], above: Path, touched: set[Path]) -> Vector:
-    if count >= len(rows):
-        return rows
-    if not keys:
-        return _fullest(fleet, rows, count)
-    codes, known = fleet.column("label", keys[0])[rows], fleet.codes(keys[0])
-    sizes = np.bincount(codes, minlength=len(known))
-    domains = np.flatnonzero(sizes)
-    if len(domains) == 1:
-        return _descend(fleet, rows, count, keys[1:], (*above, known.values[domains[0]] or ""), touched)
-    whole, left = _largest(domains, sizes, known.order, count)
-    holding = domains[(sizes[domains] >= left) & ~np.isin(domains, whole)] if left else domains[:0]
-    chosen = np.zeros(len(known), np.bool_)
-    chosen[whole] = True
-    taken = rows[chosen[codes]]
-    if not left:
-        return taken
-    warm = [(*above, known.values[domain] or "") in touched for domain in holding.tolist()] if touched else []
-    last = _smallest(holding, sizes, known.order, warm)
-    more = _descend(fleet, rows[codes == last], left, keys[1:], (*above, known.values[last] or ""), touched)
-    return np.concatenate([taken, more])
+def _flags(codes: Vector, size: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    flags = np.zeros(size, np.bool_)
+    flags[codes] = True
+    return flags
 
 
 def _largest(domains: Vector, sizes: Vector, order: Vector, count: int) -> tuple[Vector, int]:
     """The domains that are taken whole, largest first, until one of the others holds the rest; and that rest."""
-    if sizes[domains].max() >= count:
+    there = sizes[domains]
+    if there.max() >= count:
         return domains[:0], count
-    ranked = domains[np.lexsort((order[domains], -sizes[domains]))]
-    before = np.cumsum(sizes[ranked]) - sizes[ranked]
-    stop = int(np.argmax(sizes[ranked] >= count - before))
+    ranked = domains[np.lexsort((order[domains], -there))]
+    there = sizes[ranked]
+    before = there.cumsum() - there
+    stop = int((there >= count - before).argmax())
     return ranked[:stop], count - int(before[stop])
 
 
-def _smallest(holding: Vector, sizes: Vector, order: Vector, touched: Sequence[bool]) -> int:
-    if any(touched):
-        holding = holding[np.array(touched)]
-    least = holding[sizes[holding] == sizes[holding].min()]
-    return int(least[np.argmin(order[least])])
+def _smallest(sizes: Vector, known: Codes, count: int, above: Path, touched: set[Path]) -> int:
+    """Of the domains that hold all, one that is touched already, then the smallest, then the first by name."""
+    holding = (sizes >= count).nonzero()[0]
+    if touched:
+        warm = [domain for domain in holding.tolist() if (*above, known.values[domain] or "") in touched]
+        holding = np.array(warm, np.int64) if warm else holding
+    there = sizes[holding]
+    least = holding[(there == there.min()).nonzero()[0]]
+    return int(least[known.order[least].argmin()]) if len(least) > 1 else int(least[0])
 
 
 def _fullest(fleet: Fleet, rows: Vector, count: int) -> Vector:
     """The nodes with the least left, by name where that is equal."""
     full = fleet.column("full")[rows]
-    most = np.partition(full, count - 1)[count - 1]
-    sure, equal = rows[full < most], rows[full == most]
+    bound = np.partition(full, count - 1)[count - 1]
+    sure, equal = rows[full < bound], rows[full == bound]
     missing = count - len(sure)
     if missing < len(equal):
-        names = fleet.column("name")[equal]
-        equal = equal[np.argpartition(names, missing - 1)[:missing]]
+        equal = equal[np.argpartition(fleet.column("name")[equal], missing - 1)[:missing]]
     return np.concatenate([sure, equal])
 
 

@@ -120,12 +120,8 @@ def _offers(
 
 def _plan(gang: Gang, pod_set: PodSet, goods: Goods, found: Best, stock: Stock, snapshot: Snapshot) -> Plan | None:
     touched: set[Path] = set()
-    rows, slots = _rows(goods, found, snapshot.topology_keys, touched)
     pods = {kind.slots: {pod_set.name: kind.slots} for kind in found.found.counts}
-    order = np.argsort(goods.fleet.column("name")[rows])
-    nodes = [stock.nodes[row] for row in rows[order].tolist()]
-    held = repeat(pods[slots[0]]) if len(set(slots)) == 1 else [pods[one] for one in np.array(slots)[order].tolist()]
-    uses = tuple(map(Use, nodes, held))
+    uses = _uses(goods, found, stock, pods, snapshot.topology_keys, touched)
     bought = _bought(found, snapshot.topology_keys, touched)
     purchases = tuple(Purchase(o, count, pods[slots]) for (_, slots), (o, count) in sorted(bought.items(), key=lambda b: b[0]))
     if purchases and not _affordable(purchases, snapshot):
@@ -133,17 +129,25 @@ def _plan(gang: Gang, pod_set: PodSet, goods: Goods, found: Best, stock: Stock, 
     return Plan(gang, uses, purchases, found.found.cost[0], found.domains)
 
 
-def _rows(goods: Goods, found: Best, keys: Keys, touched: set[Path]) -> tuple[Vector, list[int]]:
-    """The nodes to take, and how many pods each holds."""
+def _uses(
+    goods: Goods, found: Best, stock: Stock, pods: Mapping[int, Mapping[str, int]], keys: Keys, touched: set[Path]
+) -> tuple[Use, ...]:
+    """The nodes to take by name, and how many pods each holds."""
     kinds = [(kind, count) for kind, count in sorted(found.found.counts.items()) if kind.rank % 2 == 0]
-    taken: list[Vector] = [np.zeros(0, np.int64)]
-    slots: list[int] = []
+    taken: list[Vector] = []
     for kind, count in kinds:
         taken.append(pick(goods.fleet, _alike(goods, kind, found.rows), count, keys, touched))
-        slots += [kind.slots] * count
         if len(found.found.counts) > 1:
             touched |= paths(goods.fleet, taken[-1], keys)
-    return np.concatenate(taken), slots
+    if not taken:
+        return ()
+    rows = taken[0] if len(taken) == 1 else np.concatenate(taken)
+    order = goods.fleet.column("name")[rows].argsort()
+    nodes = [stock.nodes[row] for row in rows[order].tolist()]
+    if len({kind.slots for kind, _ in kinds}) == 1:
+        return tuple(map(Use, nodes, repeat(pods[kinds[0][0].slots])))
+    slots = np.repeat([kind.slots for kind, _ in kinds], [count for _, count in kinds])[order].tolist()
+    return tuple([Use(node, pods[one]) for node, one in zip(nodes, slots, strict=True)])
 
 
 def _alike(goods: Goods, kind: Kind, rows: "Vector | None") -> Vector:
@@ -154,7 +158,7 @@ def _alike(goods: Goods, kind: Kind, rows: "Vector | None") -> Vector:
     same = slots == kind.slots
     if tiers is not None:
         same &= np.array([worth == kind[1:] for worth in goods.worth], np.bool_)[tiers]
-    found = np.flatnonzero(same)
+    found = same.nonzero()[0]
     return found if rows is None else rows[found]
 
 
