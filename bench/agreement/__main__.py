@@ -1,1 +1,105 @@
-"""Command line of the agreement experiment."""
+"""Command line of the agreement experiment: run, or record a case that is to be kept."""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.agreement import kept, oracle
+from bench.agreement.cases import Case
+from bench.agreement.catch import caught
+from bench.agreement.field import Field
+from bench.agreement.generator import FEATURES, generate
+from bench.agreement.report import Run, write
+from bench.agreement.results import Disagreement, Result
+from bench.agreement.shrink import shrink
+from bench.agreement.waves import run_all
+from e2e.controlplane.build import PROGRAMS
+from e2e.controlplane.cluster import RUNS, ControlPlane
+
+RESULTS = Path(__file__).parent.parent / "results"
+_MOST_SHRUNK = 3
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    cases = [generate(options.seed, number) for number in range(options.first, options.first + options.cases)]
+    if options.only:
+        cases = [case for case in cases if case.features[0] in options.only]
+    with ControlPlane(RUNS / f"agreement-{options.seed}", bare=True) as plane:
+        run = asyncio.run(_run(plane, options, cases))
+    write(run, options.out or RESULTS / f"agreement-{len(cases)}-{options.seed}")
+    faults = run.faults()
+    for fault in faults:
+        print(fault)
+    print(run.line())
+    return 1 if faults else 0
+
+
+async def _run(plane: ControlPlane, options: argparse.Namespace, cases: Sequence[Case]) -> Run:
+    async with Field.open(plane.layout) as here:
+        began = time.monotonic()
+        results = await run_all(here, cases, lambda done: _tell(done, len(cases), began))
+        seconds = time.monotonic() - began
+        _judge(results)
+        mutations = await caught(here, results) if not options.no_mutations else []
+        known = await _replay(here)
+        shrunk = await _shrink(here, results) if not options.no_shrink else {}
+    return Run(options.seed, _versions(), seconds, results, mutations, known, shrunk)
+
+
+def _tell(done: int, of: int, began: float) -> None:
+    print(f"{done}/{of} cases, {done / (time.monotonic() - began):.1f} a second", flush=True)
+
+
+def _judge(results: Sequence[Result]) -> None:
+    """The oracle's word on every case."""
+    for result in results:
+        result.oracle = oracle.feasible(result.case)
+
+
+async def _replay(here: Field) -> dict[str, list[Disagreement]]:
+    """What is wrong with the kept cases, by name."""
+    known = kept.load()
+    results = await run_all(here, [each.case for each in known.values()])
+    _judge(results)
+    return {name: result.disagreements() for name, result in zip(known, results, strict=True) if result.disagreements()}
+
+
+async def _shrink(here: Field, results: Sequence[Result]) -> dict[str, str]:
+    """Some of the disagreements, one a question and feature, made small and kept: case -> file."""
+    first: dict[tuple[str, ...], tuple[Result, Disagreement]] = {}
+    for result in results:
+        for each in result.disagreements():
+            first.setdefault((each.question, each.what, result.case.features[0]), (result, each))
+    found = {}
+    for result, wrong in list(first.values())[:_MOST_SHRUNK]:
+        small = await shrink(here, result.case, wrong)
+        (again,) = await run_all(here, [small])
+        name = f"{wrong.question.lower()}-{result.case.features[0]}-{result.case.seed.replace('/', '-')}"
+        found[result.case.seed] = str(kept.save(name, kept.Kept.of(f"{wrong.question} {wrong.what}", again, "")))
+    return found
+
+
+def _versions() -> dict[str, str]:
+    return {each.name: each.version for each in PROGRAMS if each.name in ("etcd", "kube-apiserver", "kube-scheduler")}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.agreement", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="put generated cases to planner, oracle and scheduler, and report")
+    run.add_argument("--cases", type=int, default=500)
+    run.add_argument("--seed", type=int, default=1)
+    run.add_argument("--first", type=int, default=0, help="number of the first case")
+    run.add_argument("--only", nargs="+", choices=FEATURES, help="only cases with these main features")
+    run.add_argument("--no-mutations", action="store_true", help="skip the seeded mistakes")
+    run.add_argument("--no-shrink", action="store_true", help="leave disagreements as they are")
+    run.add_argument("--out", type=Path, help="report without extension (default: bench/results/agreement-<cases>-<seed>)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -89,7 +89,9 @@ class Api:
         """The scheduler's pending pods by queue (active, backoff, …) and cache sizes by type (nodes, pods, …)."""
         async with self._session.get(self._metrics_url, ssl=False) as reply:
             text = await reply.text()
-        found = re.findall(r'^scheduler_(?:pending_pods|cache_size|scheduler_cache_size)\{[^}]*"(\w+)"\} (\S+)$', text, re.MULTILINE)
+        found = re.findall(
+            r'^scheduler_(?:pending_pods|cache_size|scheduler_cache_size)\{[^}]*"(\w+)"\} (\S+)$', text, re.MULTILINE
+        )
         return {name: float(number) for name, number in found}
 
 

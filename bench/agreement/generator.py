@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from random import Random
 
-from bench.agreement import features, neighbours
-from bench.agreement.cases import Case, Probe
+from bench.agreement import features, neighbours, oracle
+from bench.agreement.cases import Case, PodSet, Probe
 from bench.agreement.draft import RACK, ZONE, Amounts, Draft, write_request
 
 FEATURES: Mapping[str, Callable[[Draft], None]] = {
@@ -35,11 +35,24 @@ FEATURES: Mapping[str, Callable[[Draft], None]] = {
 }
 _LIGHT = tuple(name for name in FEATURES if name not in ("slices", "cordon", "startup-taints"))
 MOST_PODS = 8
+_ATTEMPTS, _HOPELESS = 4, 25
 
 
 def generate(seed: int, number: int) -> Case:
-    """The case of this number. All numbers together go through the features in turn."""
-    rng = Random(f"{seed}/{number}")
+    """The case of this number. All numbers together go through the features in turn; of the cases that can't fit with even one
+    pod, most are made anew.
+    """
+    for attempt in range(_ATTEMPTS):
+        rng = Random(f"{seed}/{number}/{attempt}")
+        found = _made(rng, seed, number)
+        room = _room(found)
+        if room or rng.randrange(100) < _HOPELESS:
+            break
+    found.pod_sets[0].count = _count(rng, room, found.pod_sets[0])
+    return found
+
+
+def _made(rng: Random, seed: int, number: int) -> Case:
     names = list(FEATURES)
     chosen = [names[number % len(names)]]
     if rng.randrange(100) < 40:
@@ -82,10 +95,9 @@ def _size(draft: Draft, name: str) -> None:
     form = draft.forms.get(name, rng.choice(("plain", "plain", "two", "rounded")))
     ask = _ask(draft, name)
     spec = pod_set.template["spec"]
-    base = dict(draft.asks.get(name, {}))
     if form != "nothing":
         write_request(rng, spec, ask, "plain" if "initContainers" in spec else form)
-    pod_set.count = max(1, min(MOST_PODS, _count(draft, {**ask, **base} if form != "nothing" else {})))
+    pod_set.count = rng.choice((1, 1, 2)) if pod_set is not draft.sets[0] else 1
 
 
 def _ask(draft: Draft, name: str) -> Amounts:
@@ -108,15 +120,29 @@ def _overhead(draft: Draft, name: str) -> Amounts:
     return {"cpu": 250, **({"memory": 100 << 20} if "memory" in fixed else {})}
 
 
-def _count(draft: Draft, ask: Amounts) -> int:
-    """By plain division over all nodes and offerings; in a third of the cases at that number or one above, else below."""
-    limits = {offering.name: offering.limit for offering in draft.offerings}
-    slots = sum(
-        min(free.get(resource, 0) // amount for resource, amount in {**ask, "pods": 1}.items()) * limits.get(name, 1)
-        for name, free in draft.free.items()
-    )
-    share = max(1, slots // len(draft.sets))
-    return share + draft.rng.choice((0, 1)) if draft.chance(60) else draft.rng.randrange(1, share + 1)
+def _step(pod_set: PodSet) -> int:
+    return int(pod_set.template["metadata"].get("annotations", {}).get("corral.dev/slice-size", 1))
+
+
+def _room(case: Case) -> int:
+    """How many pods the first pod set may have at most, by the oracle, the others being as they are; 0 if it can't have any."""
+    first = case.pod_sets[0]
+    most = 0
+    for count in range(_step(first), MOST_PODS + 1, _step(first)):
+        first.count = count
+        if oracle.feasible(case) is not True:
+            break
+        most = count
+    return most
+
+
+def _count(rng: Random, room: int, first: PodSet) -> int:
+    """All that fits, or a pod (a slice) more than that; in the rest of the cases, less."""
+    step = _step(first)
+    chance = rng.randrange(100)
+    if chance < 70 or not room:
+        return max(step, room) + (step if chance >= 40 or not room else 0)
+    return rng.randrange(step, room + 1, step)
 
 
 def _probes(draft: Draft) -> list[Probe]:

@@ -22,7 +22,11 @@ def _levels(case: Case, places: Mapping[str, list[Json]]) -> list[str]:
     for name, labels in places.items():
         if key := _note(case, name, "required-topology"):
             domains[key, _note(case, name, "topology-group")] |= {each.get(key) for each in labels}
-    return [f"{key} isn't one domain: {sorted(map(str, found))}" for (key, _), found in domains.items() if len(found) > 1 or None in found]
+    return [
+        f"{key} isn't one domain: {sorted(map(str, found))}"
+        for (key, _), found in domains.items()
+        if len(found) > 1 or None in found
+    ]
 
 
 def _slices(case: Case, places: Mapping[str, list[Json]]) -> list[str]:

@@ -27,7 +27,7 @@ def probe_template(case: Case, probe: Probe) -> Json:
 
 
 def gang_pods(case: Case, rng: Random, *, steered: bool) -> list[Json]:
-    """All pods of the gang in random order; steered as the provisioner does it, by a label key for each pod set and a toleration."""
+    """All pods of the gang in random order; steered as by the provisioner, with a label key for each pod set and a toleration."""
     pods = []
     for pod_set in case.pod_sets:
         form = deepcopy(pod_set.template)

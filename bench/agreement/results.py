@@ -23,8 +23,8 @@ class Disagreement:
 
 @dataclass
 class ProbeResult:
-    """`fits` are the planner's verdicts by node (of one node when the probe is pinned); `node` is where the scheduler bound it, ""
-    if nowhere.
+    """`fits` are the planner's verdicts by node (of one node when the probe is pinned); `node` is where the scheduler bound it,
+    "" if nowhere.
     """
 
     fits: dict[str, str]
@@ -49,7 +49,8 @@ class ProbeResult:
 @dataclass
 class Result:
     """`steered` and `unsteered`: what kept the gang from being bound, "" when it was bound as it should; None when not asked.
-    `refusals` are the runs of a gang that the planner says can't be bound, in the same words.
+    `refusals` are the runs of a gang that the planner says can't be bound, in the same words. `refused` is what the API server
+    said about an object that it didn't take; `standing` the id under which the case stood in the cluster.
     """
 
     case: Case
@@ -61,6 +62,7 @@ class Result:
     refusals: list[str] = field(default_factory=list)
     oracle: bool | None = None
     refused: str = ""
+    standing: str = ""
 
     def disagreements(self) -> list[Disagreement]:
         found = [each for each in (probe.disagreement() for probe in self.probes) if each]

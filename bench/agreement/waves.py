@@ -54,10 +54,20 @@ class Wave:
 
     _count = 0
 
-    def __init__(self, here: Field, cases: Sequence[Case], *, answer: Planner = answer, probes: bool = True) -> None:
+    def __init__(
+        self,
+        here: Field,
+        cases: Sequence[Case],
+        *,
+        planners: Sequence[Planner] | None = None,
+        probes: bool = True,
+        gangs: bool = True,
+    ) -> None:
+        """`planners` are asked for the plan of the case of the same place, instead of the real one."""
         Wave._count += 1
-        self._here, self._probes = here, probes
-        self._standing = [self._start(case, f"k{Wave._count}x{number}", answer) for number, case in enumerate(cases)]
+        self._here, self._probes, self._gangs = here, probes, gangs
+        pairs = zip(cases, planners or [answer] * len(cases), strict=True)
+        self._standing = [self._start(case, f"k{Wave._count}x{number}", planner) for number, (case, planner) in enumerate(pairs)]
 
     async def run(self) -> list[Result]:
         """The results in the order of the cases. The cluster is empty again afterwards."""
@@ -65,26 +75,27 @@ class Wave:
         try:
             if self._probes:
                 await self._ask_probes()
-            await self._ask_gangs()
+            if self._gangs:
+                await self._ask_gangs()
         finally:
             await self._here.clear(each.case for each in self._standing)
         for each in self._standing:
             each.result.refused = self._here.refused.get(each.case.id, "")
         return [each.result for each in self._standing]
 
-    def _start(self, original: Case, id_: str, answer: Planner) -> _Standing:
+    def _start(self, original: Case, id_: str, planner: Planner) -> _Standing:
         case = renamed(original, id_)
-        outcome = answer(case)
-        result = Result(original, kind(outcome), _reasons(outcome))
+        outcome = planner(case) if self._gangs else Undecidable(())
+        result = Result(original, kind(outcome), _reasons(outcome), standing=id_)
         if self._probes:
-            result.probes = [_ask_planner(case, number) for number in range(len(case.probes))]
+            result.probes = [ask_planner(case, number) for number in range(len(case.probes))]
         return _Standing(original, case, result, outcome)
 
     def _alive(self) -> list[_Standing]:
         return [each for each in self._standing if each.case.id not in self._here.refused]
 
     async def _ask_probes(self) -> None:
-        for number in range(max(len(each.case.probes) for each in self._standing)):
+        for number in range(max((len(each.case.probes) for each in self._standing), default=0)):
             asked = {each.case.id: each for each in self._alive() if number < len(each.case.probes)}
             fates = await self._here.run({id_: [questions.probe_pod(each.case, number)] for id_, each in asked.items()})
             for id_, found in fates.items():
@@ -153,7 +164,8 @@ def _trouble(each: _Standing, fates: Mapping[str, Fate]) -> str:
     return "; ".join(broken(each.case, places))
 
 
-def _ask_planner(case: Case, number: int) -> ProbeResult:
+def ask_planner(case: Case, number: int) -> ProbeResult:
+    """The planner's verdicts on one probe; what the scheduler does with it is still open."""
     asked = case.probes[number]
     nodes = [asked.node] if asked.node else [node["metadata"]["name"] for node in case.nodes]
     template = questions.probe_template(case, asked)
