@@ -16,7 +16,7 @@ from bench.agreement.truth.reading import Bought, admitted
 from bench.agreement.truth.reading import world as world_of
 from bench.agreement.truth.world import Marks, State, World
 
-SLICE_LEVEL, SLICE_SIZE = "corral.dev/slice-topology", "corral.dev/slice-size"
+GROUP, SLICE_LEVEL, SLICE_SIZE = "corral.dev/topology-group", "corral.dev/slice-topology", "corral.dev/slice-size"
 LIMIT = 200_000
 
 Marking = Sequence[tuple[str, frozenset[str]]]
@@ -175,12 +175,13 @@ def _notes(pod_set: PodSet) -> Mapping[str, str]:
     return pod_set.template["metadata"].get("annotations") or {}
 
 
-def _levels(case: Case) -> dict[str, list[int]]:
-    """The pod sets by the level that one domain must hold them in."""
-    found: dict[str, list[int]] = {}
+def _levels(case: Case) -> dict[tuple[str, str], list[int]]:
+    """The pod sets by the level that one domain must hold them in, and by group."""
+    found: dict[tuple[str, str], list[int]] = {}
     for kind, pod_set in enumerate(case.pod_sets):
-        if key := _notes(pod_set).get(REQUIRED_LEVEL):
-            found.setdefault(key, []).append(kind)
+        notes = _notes(pod_set)
+        if key := notes.get(REQUIRED_LEVEL):
+            found.setdefault((key, notes.get(GROUP, "")), []).append(kind)
     return found
 
 

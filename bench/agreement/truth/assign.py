@@ -104,13 +104,13 @@ class Search:
         return all(domain is not None and counts.get(domain, 0) - least <= counting.rule.skew for domain in used)
 
 
-def within_levels(world: World, levels: Mapping[str, list[int]]) -> Iterator[Marks]:
-    """The sites of each choice of one domain for every required level; `levels` are the kinds by topology key."""
+def within_levels(world: World, levels: Mapping[tuple[str, str], list[int]]) -> Iterator[Marks]:
+    """The sites of each choice of one domain for every required level; `levels` are the kinds by topology key and group."""
     every = frozenset(range(world.width))
-    domains = [sorted({site.labels[key] for site in world.sites if key in site.labels}) for key in levels]
+    domains = [sorted({site.labels[key] for site in world.sites if key in site.labels}) for key, _ in levels]
     for values in product(*domains):
         allowed = [every for _ in world.kinds]
-        for (key, kinds), value in zip(levels.items(), values, strict=True):
+        for ((key, _), kinds), value in zip(levels.items(), values, strict=True):
             inside = frozenset(n for n, site in enumerate(world.sites) if site.labels.get(key) == value)
             for kind in kinds:
                 allowed[kind] = allowed[kind] & inside
