@@ -11,10 +11,10 @@ from capacity.milp import SearchLimitError
 from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
 from capacity.placement import levels, rules
 from capacity.quantity import dollars
+from capacity.question import question as ask
 from capacity.relax import cheapest, most_pods, relaxations
 from capacity.rooms import enough_scattered
 from capacity.search import by_luck, search
-from capacity.supply import question as ask
 from capacity.survey import Survey, survey
 
 Told = tuple[Reason, str]

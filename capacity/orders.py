@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from capacity.couplings import Even
 from capacity.fit import needs, slots
-from capacity.supply import Question
+from capacity.question import Question
 
 if TYPE_CHECKING:
     from capacity.prove import Place

@@ -16,7 +16,7 @@ from capacity.couplings import Apart, Even, Rule, Sliced, Units
 from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, slots
 from capacity.model import HOSTNAME, Node, Plan, Preferences, Snapshot
 from capacity.orders import survives
-from capacity.supply import Question, question
+from capacity.question import Question, question
 from capacity.topology import ways
 
 

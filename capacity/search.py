@@ -10,12 +10,15 @@ from math import prod
 
 from capacity.couplings import Bind, Even, Many, unions
 from capacity.fit import new_host
+from capacity.judge import Bounds, Judge
+from capacity.mixes import Mixes, covers, lucky_mixes, safe_mixes
 from capacity.model import ZONE, Gang, Node, Offering, Plan, Preferences, Purchase, Snapshot, Use
 from capacity.place import Placer, Unit, trim, units
+from capacity.question import Question, question
 from capacity.roles import Role
 from capacity.rules import ABSENT, UNKNOWN
 from capacity.solver import Column, Limits, Pattern, Solution, floor, solve
-from capacity.supply import Bounds, Cell, Judge, Member, Mixes, Question, covers, gather, lucky_mixes, question, safe_mixes
+from capacity.supply import Cell, Member, gather
 from capacity.topology import Levels, ways
 
 MAX_CHOICES = 2_000

@@ -2,38 +2,26 @@
 its proof.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capacity import quick
-from capacity.fit import host, needs, new_host, slots
-from capacity.fleet import Fleet
 from capacity.model import (
-    HOSTNAME,
     ZONE,
-    Budget,
-    Bystander,
     CapacityType,
     Gang,
     Node,
     Offering,
     Plan,
-    PodSet,
     Preferences,
-    Running,
-    Shape,
     Snapshot,
 )
 from capacity.prove import prove
-from capacity.requirements import Expression, LabelSelector, NodeSelectorTerm, PodTerm, Taint, Toleration
+from capacity.question import question
+from capacity.requirements import Expression, NodeSelectorTerm, Taint, Toleration
 from capacity.search import find
-from capacity.supply import question
-from tests.capacity.make import ANY, BIG, GPU, RACK, gang, node, offering, pods, snapshot
+from tests.capacity.make import ANY, RACK, gang, node, offering, pods, snapshot
 
 KINDS = (None, None, CapacityType.RESERVED, CapacityType.ON_DEMAND, CapacityType.CAPACITY_BLOCK)
 LEVELS = st.sampled_from([None, None, ZONE, RACK])
