@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube.kueue import PodSetAssignment, ResourceFlavor, TopologyRequest, Workload, WorkloadPodSet
-from kube.podspec import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
+from kube.levels import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Core objects: pods, nodes, pod templates and DaemonSets, reduced to what placing a gang depends on.
+"""Core objects: pods, nodes, pod templates and what shapes pods, reduced to what placing a gang depends on.
 
 Field names and meaning are those of Kubernetes 1.36 (core/v1, apps/v1, node.k8s.io/v1). Values of enumerations stay plain
 strings: a newer API server may know more of them than we do.
@@ -9,10 +9,11 @@ from typing import Any
 from msgspec import UNSET, UnsetType, field
 
 from kube.meta import ObjectMeta, Record
+from kube.selectors import LabelSelector, NodeAffinity
+from kube.storage import ClaimSource, EphemeralSource
 
 Quantity = str | int
 ResourceList = dict[str, Quantity]
-
 
 # --- what a pod asks for --------------------------------------------------------------------------------------------------
 
@@ -38,35 +39,13 @@ class Container(Record, frozen=True, kw_only=True):
     restart_policy: str = ""
 
 
-class SelectorRequirement(Record, frozen=True, kw_only=True):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(Record, frozen=True, kw_only=True):
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[SelectorRequirement, ...] = ()
-
-
-class NodeSelectorTerm(Record, frozen=True, kw_only=True):
-    match_expressions: tuple[SelectorRequirement, ...] = ()
-    match_fields: tuple[SelectorRequirement, ...] = ()
-
-
-class NodeSelector(Record, frozen=True, kw_only=True):
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
-
-
-class NodeAffinity(Record, frozen=True, kw_only=True):
-    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-
-
 class PodAffinityTerm(Record, frozen=True, kw_only=True):
     topology_key: str = ""
     label_selector: LabelSelector | None = None
     namespace_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
 
 
 class PodAffinity(Record, frozen=True, kw_only=True):
@@ -93,14 +72,19 @@ class TopologySpreadConstraint(Record, frozen=True, kw_only=True):
     topology_key: str = ""
     when_unsatisfiable: str = ""
     max_skew: int = 1
+    min_domains: int | None = None
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    node_affinity_policy: str = ""
+    node_taints_policy: str = ""
 
 
 class Volume(Record, frozen=True, kw_only=True):
-    """The sources that the scheduler filters on; they are kept raw, for only their presence matters. UNSET when absent."""
+    """The sources that the scheduler filters on. Those kept raw decide by their presence; they are UNSET when absent."""
 
     name: str = ""
-    persistent_volume_claim: Any | UnsetType = UNSET
-    ephemeral: Any | UnsetType = UNSET
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
     aws_elastic_block_store: Any | UnsetType = UNSET
     gce_persistent_disk: Any | UnsetType = UNSET
     azure_disk: Any | UnsetType = UNSET
@@ -250,6 +234,21 @@ class DaemonSet(Record, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()
+
+
+class Namespace(Record, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+
+
+class DeviceClassSpec(Record, frozen=True, kw_only=True):
+    extended_resource_name: str = ""
+
+
+class DeviceClass(Record, frozen=True, kw_only=True):
+    """Serves an extended resource if it names one (resource.k8s.io/v1, KEP-5004)."""
+
+    metadata: ObjectMeta
+    spec: DeviceClassSpec = DeviceClassSpec()
 
 
 class RuntimeClassOverhead(Record, frozen=True, kw_only=True):

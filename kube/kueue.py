@@ -5,8 +5,9 @@ Those are `AdmissionCheck.status.conditions` and its own entries in `Workload.st
 
 from typing import Any
 
-from kube.core import LabelSelector, Quantity, ResourceList, StatusCondition, Taint, Toleration
+from kube.core import Quantity, ResourceList, StatusCondition, Taint, Toleration
 from kube.meta import ObjectMeta, Record
+from kube.selectors import LabelSelector
 
 GROUP = "kueue.x-k8s.io"
 VERSION = "v1beta2"

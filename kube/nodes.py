@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import TypedDict, Unpack
 
 from capacity import model
-from capacity.model import Resources
+from capacity.model import Labels, Resources
 from capacity.quantity import amount
 from kube.core import Node, Pod, ResourceList
+from kube.podrules import NO_NAMESPACES, apart, host_ports
 from kube.podspec import taints
 from kube.requests import pod_requests
 
@@ -29,11 +30,20 @@ class Standing(TypedDict, total=False):
     price: int
 
 
-def node(view: Node, pods: Iterable[Pod], *, pool: str, **standing: Unpack[Standing]) -> model.Node:
-    """The planner's node. All pods on it count until they are terminal, those being deleted included.
+def node(
+    view: Node,
+    pods: Iterable[Pod],
+    *,
+    pool: str,
+    namespaces: Mapping[str, Labels] = NO_NAMESPACES,
+    **standing: Unpack[Standing],
+) -> model.Node:
+    """The planner's node. All pods on it count until they are terminal, those being deleted included. `namespaces` as for
+    `running`.
 
     Raises ValueError for an amount that is no quantity.
     """
+    pods = [pod for pod in pods if not pod.terminal]
     return model.Node(
         name=view.metadata.name,
         pool=pool,
@@ -43,7 +53,22 @@ def node(view: Node, pods: Iterable[Pod], *, pool: str, **standing: Unpack[Stand
         taints=taints(view.spec.taints),
         unschedulable=view.spec.unschedulable,
         ready=view.ready,
+        pods=tuple(running(pod, namespaces) for pod in pods),
         **standing,
+    )
+
+
+def running(pod: Pod, namespaces: Mapping[str, Labels] = NO_NAMESPACES) -> model.Running:
+    """What the pod means for others. `namespaces` are the labels of those known, by name: when none is, an anti-affinity term
+    that selects them by labels counts in all.
+    """
+    meta = pod.metadata
+    return model.Running(
+        namespace=meta.namespace,
+        labels=meta.labels,
+        ports=host_ports(pod.spec),
+        apart=apart(pod.spec, meta.namespace, meta.labels, namespaces),
+        terminating=meta.deletion_timestamp is not None,
     )
 
 

@@ -7,30 +7,36 @@ Source: kube-scheduler 1.36.3, default profile. What that profile filters on and
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from capacity import requirements
-from capacity.model import PodSet
-from kube.core import (
-    DaemonSet,
-    NodeSelectorTerm,
-    PodAffinity,
-    PodSpec,
-    PodTemplateSpec,
-    RuntimeClass,
-    SelectorRequirement,
-    Taint,
-    Toleration,
-    Volume,
-)
+from capacity.model import Labels, PodSet
+from kube import podrules
+from kube.core import DaemonSet, PodSpec, PodTemplateSpec, RuntimeClass, Taint, Toleration
+from kube.levels import levels
 from kube.meta import decode
+from kube.podrules import NO_NAMESPACES
 from kube.requests import PodSpecError, pod_requests
-
-REQUIRED_TOPOLOGY = "corral.dev/required-topology"
-PREFERRED_TOPOLOGY = "corral.dev/preferred-topology"
+from kube.selectors import LabelSelector, terms
+from kube.volumes import NO_VOLUMES, Volumes, reaches
 
 _QUEUE_GATES = "kueue.x-k8s.io/"  # gates that Kueue itself removes when it admits
 _IMPLICIT_DEVICE = "deviceclass.resource.kubernetes.io/"  # extended resources that always stand for a DeviceClass (KEP-5004)
+# Labels that pods get from the controllers that make them, beside those of their template.
+_GIVEN = (
+    "apps.kubernetes.io/",
+    "batch.kubernetes.io/",
+    "controller-revision-hash",
+    "controller-uid",
+    "job-name",
+    "jobset.sigs.k8s.io/",
+    "kueue.x-k8s.io/",
+    "leaderworkerset.sigs.k8s.io/",
+    "pod-template-hash",
+    "ray.io/",
+    "statefulset.kubernetes.io/",
+    "training.kubeflow.org/",
+)
 
 NO_RUNTIME_CLASSES: Mapping[str, RuntimeClass] = {}
 
@@ -48,19 +54,25 @@ def pod_set(
     count: int,
     template: PodTemplateSpec,
     *,
+    namespace: str = "",
     extra_node_selector: Mapping[str, str] | None = None,
     extra_tolerations: Iterable[Toleration] = (),
     runtime_classes: Mapping[str, RuntimeClass] = NO_RUNTIME_CLASSES,
+    namespaces: Mapping[str, Labels] = NO_NAMESPACES,
+    volumes: Volumes = NO_VOLUMES,
     device_resources: frozenset[str] = frozenset(),
 ) -> PodSet:
-    """`count` pods of `template` as they will be admitted, with a flavor's selector and tolerations added.
+    """`count` pods of `template` in `namespace` as they will be admitted, with a flavor's selector and tolerations added.
 
-    `runtime_classes` are the known RuntimeClasses by name; `device_resources` the extended resources that some DeviceClass
-    serves. Raises PodSpecError for a bad amount, or a selector that contradicts the template's own.
+    `runtime_classes` are the known RuntimeClasses and `namespaces` the labels of the known namespaces, by name; `volumes` what is
+    known of storage; `device_resources` the extended resources that some DeviceClass serves. Raises PodSpecError for a bad amount
+    or annotation, or a selector that contradicts the template's own.
     """
     spec = _with_runtime_class(template.spec, runtime_classes)
     requests = pod_requests(spec)
-    notes = template.metadata.annotations
+    labels = template.metadata.labels
+    where = levels(name, template.metadata.annotations)
+    reach, doubts = reaches(spec, count, namespace, volumes)
     return PodSet(
         name=name,
         count=count,
@@ -68,9 +80,25 @@ def pod_set(
         node_selector=_joined(spec.node_selector, extra_node_selector or {}),
         affinity=_affinity(spec),
         tolerations=tolerations(_admitted_tolerations((*spec.tolerations, *extra_tolerations))),
-        required_topology=notes.get(REQUIRED_TOPOLOGY) or None,
-        preferred_topology=notes.get(PREFERRED_TOPOLOGY) or None,
-        undecidable=(*_undecidable(spec, runtime_classes), *_device_backed(requests, device_resources)),
+        required_topology=where.required,
+        preferred_topology=where.preferred,
+        undecidable=(
+            *_undecidable(spec, runtime_classes),
+            *doubts,
+            *_unknown_company(spec, labels, namespaces),
+            *_device_backed(requests, device_resources),
+        ),
+        namespace=namespace,
+        labels=labels,
+        ports=podrules.host_ports(spec),
+        near=podrules.near(spec, namespace, labels, namespaces),
+        apart=podrules.apart(spec, namespace, labels, namespaces),
+        spreads=podrules.spreads(spec, labels),
+        volumes=reach,
+        topology_group=where.group,
+        slices=where.slices,
+        exclusive=where.exclusive,
+        placed_by_kueue=where.placed_by_kueue,
     )
 
 
@@ -82,7 +110,8 @@ def daemon_pod_set(view: DaemonSet, *, runtime_classes: Mapping[str, RuntimeClas
         keys.append("network-unavailable")
     added = [Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect="NoSchedule") for key in keys]
     name = f"{view.metadata.namespace}/{view.metadata.name}"
-    return pod_set(name, 1, view.spec.template, extra_tolerations=added, runtime_classes=runtime_classes)
+    where = view.metadata.namespace
+    return pod_set(name, 1, view.spec.template, namespace=where, extra_tolerations=added, runtime_classes=runtime_classes)
 
 
 def tolerations(views: Iterable[Toleration]) -> tuple[requirements.Toleration, ...]:
@@ -126,15 +155,7 @@ def _admitted_tolerations(given: tuple[Toleration, ...]) -> Iterator[Toleration]
 
 def _affinity(spec: PodSpec) -> tuple[requirements.NodeSelectorTerm, ...] | None:
     required = spec.affinity and spec.affinity.node_affinity and spec.affinity.node_affinity.required
-    return tuple(_term(term) for term in required.node_selector_terms) if required else None
-
-
-def _term(view: NodeSelectorTerm) -> requirements.NodeSelectorTerm:
-    return requirements.NodeSelectorTerm(_expressions(view.match_expressions), _expressions(view.match_fields))
-
-
-def _expressions(views: Iterable[SelectorRequirement]) -> tuple[requirements.Expression, ...]:
-    return tuple(requirements.Expression(v.key, v.operator, v.values) for v in views)
+    return terms(required) if required else None
 
 
 # --- what can't be decided ------------------------------------------------------------------------------------------------
@@ -147,7 +168,7 @@ def _undecidable(spec: PodSpec, classes: Mapping[str, RuntimeClass]) -> Iterator
         yield f"spec.nodeName {spec.node_name} bypasses the scheduler"
     if spec.runtime_class_name and spec.runtime_class_name not in classes:
         yield f"runtimeClass {spec.runtime_class_name} isn't known here, so neither are its overhead and node selector"
-    for rule in (_gates, _volumes, _ports, _claims, _spread, _pod_affinity):
+    for rule in (_gates, _claims):
         yield from rule(spec)
 
 
@@ -157,46 +178,27 @@ def _gates(spec: PodSpec) -> Iterator[str]:
             yield f"scheduling gate {gate.name} holds it back"
 
 
-def _volumes(spec: PodSpec) -> Iterator[str]:
-    for volume in spec.volumes:
-        if source := _limiting_source(volume):
-            yield f"volume {volume.name} ({source}) may limit where it runs"
-
-
-def _limiting_source(volume: Volume) -> str | None:
-    set_ = [f for f in structs.fields(Volume) if f.name != "name" and getattr(volume, f.name) not in (UNSET, None)]
-    return set_[0].encode_name if set_ else None
-
-
-def _ports(spec: PodSpec) -> Iterator[str]:
-    sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
-    for container in (*spec.containers, *sidecars):
-        for port in container.ports:
-            if number := port.host_port or (port.container_port if spec.host_network else 0):
-                yield f"host port {number}/{port.protocol} of container {container.name} must be free on its node"
-
-
 def _claims(spec: PodSpec) -> Iterator[str]:
     for claim in spec.resource_claims:
         yield f"resource claim {claim.name} is allocated by the scheduler"
 
 
-def _spread(spec: PodSpec) -> Iterator[str]:
-    for constraint in spec.topology_spread_constraints:
-        if constraint.when_unsatisfiable in ("DoNotSchedule", ""):
-            yield f"topology spread over {constraint.topology_key} must hold (DoNotSchedule)"
+def _unknown_company(spec: PodSpec, labels: Labels, namespaces: Mapping[str, Labels]) -> Iterator[str]:
+    """Terms of which it isn't known which pods they select."""
+    given: dict[str, None] = {}
+    for term in podrules.required_terms(spec):
+        given |= dict.fromkeys((*_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys))
+        if term.namespace_selector and _keys(term.namespace_selector) and not namespaces:
+            yield f"pod affinity over {term.topology_key} selects namespaces by labels, which aren't known here"
+    for constraint in podrules.hard_spreads(spec):
+        given |= dict.fromkeys((*_keys(constraint.label_selector), *constraint.match_label_keys))
+    for key in given:
+        if key.startswith(_GIVEN) and key not in labels:
+            yield f"pods are selected by label {key}, which their controller adds and the template doesn't show"
 
 
-def _pod_affinity(spec: PodSpec) -> Iterator[str]:
-    if spec.affinity is None:
-        return
-    yield from _pod_terms("pod affinity", spec.affinity.pod_affinity)
-    yield from _pod_terms("pod anti-affinity", spec.affinity.pod_anti_affinity)
-
-
-def _pod_terms(what: str, affinity: PodAffinity | None) -> Iterator[str]:
-    for term in affinity.required if affinity else ():
-        yield f"required {what} over {term.topology_key} depends on where other pods run"
+def _keys(selector: LabelSelector | None) -> Iterable[str]:
+    return (*selector.match_labels, *(each.key for each in selector.match_expressions)) if selector else ()
 
 
 def _device_backed(requests: Mapping[str, int], served: frozenset[str]) -> Iterator[str]:

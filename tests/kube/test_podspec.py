@@ -90,10 +90,18 @@ def test_a_known_runtime_class_adds_what_it_adds() -> None:
 
 
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-SELF = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "rack"}]}
-PORT = {"name": "main", "ports": [{"hostPort": 80, "containerPort": 8080}]}
-PLAIN_PORT = {"name": "main", "ports": [{"containerPort": 29500}]}
-SPREAD = {"topologyKey": "zone", "maxSkew": 1}
+SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def terms(*each: dict[str, Any]) -> dict[str, Any]:
+    return {"requiredDuringSchedulingIgnoredDuringExecution": list(each)}
+
+
+def given(key: str) -> str:
+    return f"pods are selected by label {key}, which their controller adds and the template doesn't show"
+
+
+SELF = terms({"topologyKey": "rack", "labelSelector": {"matchLabels": {"a": "b"}}})
 
 
 @pytest.mark.parametrize(
@@ -104,41 +112,39 @@ SPREAD = {"topologyKey": "zone", "maxSkew": 1}
         pytest.param({"nodeName": "n1"}, ["spec.nodeName n1 bypasses the scheduler"], id="preset node"),
         pytest.param({"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}, [], id="Kueue's gate"),
         pytest.param({"schedulingGates": [{"name": "a/b"}]}, ["scheduling gate a/b holds it back"], id="another gate"),
-        pytest.param({"volumes": [CLAIM]}, ["volume data (persistentVolumeClaim) may limit where it runs"], id="claim"),
         pytest.param(
-            {"volumes": [{"name": "x", "ephemeral": {}}]}, ["volume x (ephemeral) may limit where it runs"], id="ephemeral"
+            {"volumes": [CLAIM]},
+            ["volume data: PersistentVolumeClaim data isn't known here, so neither is where its volume can be reached"],
+            id="claim that isn't known",
         ),
-        pytest.param({"volumes": [{"name": "x", "iscsi": {"lun": 1}}]}, ["volume x (iscsi) may limit where it runs"], id="iscsi"),
-        pytest.param({"volumes": [{"name": "x", "emptyDir": {}}, {"name": "y", "csi": {"driver": "d"}}]}, [], id="free volumes"),
-        pytest.param({"containers": [PORT]}, ["host port 80/TCP of container main must be free on its node"], id="host port"),
-        pytest.param({"containers": [PLAIN_PORT]}, [], id="a container port is free"),
-        pytest.param(
-            {"containers": [PLAIN_PORT], "hostNetwork": True},
-            ["host port 29500/TCP of container main must be free on its node"],
-            id="host network makes it a host port",
-        ),
-        pytest.param({"initContainers": [PORT]}, [], id="an init container's port doesn't count"),
-        pytest.param(
-            {"initContainers": [{**PORT, "restartPolicy": "Always"}]},
-            ["host port 80/TCP of container main must be free on its node"],
-            id="a sidecar's port does",
-        ),
+        pytest.param({"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}, [], id="host port"),
         pytest.param(
             {"resourceClaims": [{"name": "gpu"}]}, ["resource claim gpu is allocated by the scheduler"], id="device claim"
         ),
-        pytest.param({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]}, [], id="soft spread"),
+        pytest.param({"topologySpreadConstraints": [SPREAD]}, [], id="spread"),
+        pytest.param({"affinity": {"podAffinity": SELF, "podAntiAffinity": SELF}}, [], id="pod affinity"),
         pytest.param(
-            {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]},
-            ["topology spread over zone must hold (DoNotSchedule)"],
-            id="hard spread",
+            {"topologySpreadConstraints": [{**SPREAD, "labelSelector": {"matchLabels": {"job-name": "j"}}}]},
+            [given("job-name")],
+            id="spread by a label that the Job adds",
         ),
         pytest.param(
-            {"affinity": {"podAffinity": SELF, "podAntiAffinity": SELF}},
-            [
-                "required pod affinity over rack depends on where other pods run",
-                "required pod anti-affinity over rack depends on where other pods run",
-            ],
-            id="pod affinity",
+            {"topologySpreadConstraints": [{**SPREAD, "labelSelector": {}, "matchLabelKeys": ["pod-template-hash", "mine"]}]},
+            [given("pod-template-hash")],
+            id="spread by a label that the ReplicaSet adds",
+        ),
+        pytest.param(
+            {"affinity": {"podAntiAffinity": terms({"topologyKey": "rack", "mismatchLabelKeys": ["ray.io/cluster"]})}},
+            [given("ray.io/cluster")],
+            id="affinity by a label that KubeRay adds",
+        ),
+        pytest.param(
+            {"affinity": {"podAffinity": terms({"topologyKey": "rack", "namespaceSelector": {"matchLabels": {"a": "b"}}})}},
+            ["pod affinity over rack selects namespaces by labels, which aren't known here"],
+            id="namespaces that aren't known",
+        ),
+        pytest.param(
+            {"affinity": {"podAffinity": terms({"topologyKey": "rack", "namespaceSelector": {}})}}, [], id="all namespaces"
         ),
         pytest.param(
             {"runtimeClassName": "gvisor"},
@@ -155,6 +161,26 @@ def test_extended_resources_served_by_device_classes() -> None:
     asks = {"x.com/gpu": "1", "y.com/gpu": "1", "deviceclass.resource.kubernetes.io/z": "1"}
     result = of({"containers": [{"name": "main", "resources": {"limits": asks}}]}, device_resources=frozenset({"x.com/gpu"}))
     assert [text.split()[1] for text in result.undecidable] == ["deviceclass.resource.kubernetes.io/z", "x.com/gpu"]
+
+
+def test_carries_what_it_asks_of_other_pods() -> None:
+    spec = {
+        "containers": [{"name": "main", "ports": [{"hostPort": 80}]}],
+        "affinity": {"podAffinity": SELF, "podAntiAffinity": SELF},
+        "topologySpreadConstraints": [SPREAD],
+    }
+    made = template({"metadata": {"labels": {"app": "x", "job-name": "j"}}, "spec": spec})
+    result = pod_set("worker", 1, made, namespace="team")
+    assert (result.namespace, result.labels) == ("team", {"app": "x", "job-name": "j"})
+    assert result.near == result.apart
+    assert [term.namespaces for term in result.near] == [frozenset({"team"})]
+    assert (len(result.ports), len(result.spreads), result.undecidable) == (1, 1, ())
+
+
+def test_a_label_that_the_template_shows_is_known() -> None:
+    spread = {**SPREAD, "labelSelector": {"matchLabels": {"job-name": "j"}}}
+    made = template({"metadata": {"labels": {"job-name": "j"}}, "spec": {"topologySpreadConstraints": [spread]}})
+    assert pod_set("worker", 1, made).undecidable == ()
 
 
 def test_a_field_of_the_wrong_type_is_named() -> None:

@@ -1,0 +1,93 @@
+"""The annotations of a pod template that say how its pods lie in the topology: slices, exclusive domains, groups.
+
+Corral's own come first; those of Kueue, JobSet and LeaderWorkerSet are read where they stand.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from capacity.model import Exclusive, Slices
+from capacity.requirements import Expression, LabelSelector
+from kube.requests import PodSpecError
+
+REQUIRED_TOPOLOGY = "corral.dev/required-topology"
+PREFERRED_TOPOLOGY = "corral.dev/preferred-topology"
+TOPOLOGY_GROUP = "corral.dev/topology-group"
+SLICE_TOPOLOGY = "corral.dev/slice-topology"
+SLICE_SIZE = "corral.dev/slice-size"
+EXCLUSIVE_TOPOLOGY = "corral.dev/exclusive-topology"
+EXCLUSIVE_SIZE = "corral.dev/exclusive-size"
+PLACED_BY_KUEUE = "corral.dev/placed-by-kueue"
+
+KUEUE = "kueue.x-k8s.io/podset-"
+JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+JOB_KEY = "jobset.sigs.k8s.io/job-key"
+GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
+
+Notes = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Names and meaning as in `capacity.model.PodSet`."""
+
+    required: str | None
+    preferred: str | None
+    group: str
+    slices: Slices | None
+    exclusive: Exclusive | None
+    placed_by_kueue: bool
+
+
+def levels(pod_set: str, notes: Notes) -> Levels:
+    """Of a pod set with these annotations on its pods. Raises PodSpecError for a value that can't be, naming the annotation."""
+    return Levels(
+        required=_either(notes, REQUIRED_TOPOLOGY, "required-topology"),
+        preferred=_either(notes, PREFERRED_TOPOLOGY, "preferred-topology"),
+        group=_group(pod_set, notes),
+        slices=_slices(notes),
+        exclusive=_exclusive(notes),
+        placed_by_kueue=notes.get(PLACED_BY_KUEUE) == "true",
+    )
+
+
+def _either(notes: Notes, ours: str, theirs: str) -> str | None:
+    return notes.get(ours) or notes.get(KUEUE + theirs) or None
+
+
+def _group(pod_set: str, notes: Notes) -> str:
+    """Kueue places each pod set by itself unless a group names several; ours share a domain unless told otherwise."""
+    if group := _either(notes, TOPOLOGY_GROUP, "group-name"):
+        return group
+    theirs = any(notes.get(KUEUE + key) for key in ("required-topology", "preferred-topology"))
+    ours = any(notes.get(key) for key in (REQUIRED_TOPOLOGY, PREFERRED_TOPOLOGY))
+    return pod_set if theirs and not ours else ""
+
+
+def _slices(notes: Notes) -> Slices | None:
+    key, size = _either(notes, SLICE_TOPOLOGY, "slice-required-topology"), _either(notes, SLICE_SIZE, "slice-size")
+    if key is None and size is None:
+        return None
+    if key is None or size is None:
+        missing, there = (SLICE_TOPOLOGY, SLICE_SIZE) if key is None else (SLICE_SIZE, SLICE_TOPOLOGY)
+        raise PodSpecError(f"annotation {there} needs {missing} beside it: add it, or remove {there}")
+    return Slices(key, _number(SLICE_SIZE, size, least=1))
+
+
+def _exclusive(notes: Notes) -> Exclusive | None:
+    lws = bool(notes.get(LWS_EXCLUSIVE))
+    key = notes.get(EXCLUSIVE_TOPOLOGY) or notes.get(JOBSET_EXCLUSIVE) or notes.get(LWS_EXCLUSIVE)
+    size = notes.get(EXCLUSIVE_SIZE)
+    if not key:
+        if size:
+            raise PodSpecError(f"annotation {EXCLUSIVE_SIZE} needs {EXCLUSIVE_TOPOLOGY} beside it: add it, or remove the size")
+        return None
+    rivals = LabelSelector((Expression(GROUP_KEY if lws else JOB_KEY, "Exists"),))
+    return Exclusive(key, rivals, _number(EXCLUSIVE_SIZE, size, least=0) if size else 0)
+
+
+def _number(annotation: str, text: str, *, least: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
+        raise PodSpecError(f'annotation {annotation} is "{text[:40]}": write a whole number of {least} or more')
+    return int(text)
