@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 from capacity import quick
+from capacity.drafting import widened
 from capacity.explain import explain
 from capacity.milp import SearchLimitError
 from capacity.mixes import lucky_mixes
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
 from capacity.prove import prove
 from capacity.question import Question, question
-from capacity.search import find, may_be_lucky, widened
+from capacity.search import find, may_be_lucky
 
 
 def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
