@@ -14,7 +14,12 @@ ZONES = ("zone-a", "zone-b", "zone-c")
 SEED = 4
 
 # Fair on-demand prices per GPU and hour, micro-dollars, and the host that comes with each GPU: milli-cores, GiB.
-MODELS = (("t4", 350_000, 8_000, 30), ("a10", 900_000, 12_000, 48), ("v100", 2_100_000, 10_000, 60), ("a100", 3_300_000, 12_000, 140))
+MODELS = (
+    ("t4", 350_000, 8_000, 30),
+    ("a10", 900_000, 12_000, 48),
+    ("v100", 2_100_000, 10_000, 60),
+    ("a100", 3_300_000, 12_000, 140),
+)
 FAMILIES = 25
 
 
@@ -27,7 +32,9 @@ def s1(sizes: Sequence[int], gangs: Sequence[int]) -> Iterator[Problem]:
         for taken in (0, 90):
             nodes = cluster(size, taken / 100)
             room = sum(fits(WORKER, node) for node in nodes)
-            for count in sorted({*(count for count in gangs if count <= room), room + 1} if taken else {c for c in gangs if c <= room}):
+            for count in sorted(
+                {*(count for count in gangs if count <= room), room + 1} if taken else {c for c in gangs if c <= room}
+            ):
                 kind = "impossible" if count > room else f"gang {count}"
                 yield Problem(f"{size} nodes, {taken} % taken, {kind}", (gang(count),), nodes)
 
@@ -182,7 +189,12 @@ def market() -> tuple[tuple[Kind, ...], tuple[Offer, ...]]:
         for family in range(FAMILIES):
             rich = draw.randrange(80, 180)
             for gpus in (1, 2, 4, 8):
-                amounts = {"cpu": cores * gpus * rich // 100, "memory": gib * GIB * gpus * rich // 100, GPU: gpus, "pods": MOST_PODS}
+                amounts = {
+                    "cpu": cores * gpus * rich // 100,
+                    "memory": gib * GIB * gpus * rich // 100,
+                    GPU: gpus,
+                    "pods": MOST_PODS,
+                }
                 kind = Kind(f"{model}-{family}-{gpus}", {MODEL: model}, amounts)
                 kinds.append(kind)
                 each = gpus * price * (70 + rich // 4 + draw.randrange(20)) // 100
@@ -204,7 +216,8 @@ def s4(gangs: int) -> Problem:
     large, small = [size for size in traces.gangs() if size > 8], [size for size in traces.gangs() if 1 < size <= 8]
     reserved = draw.sample([kind for kind in kinds if kind.allocatable[GPU] == 8], 12)
     held = tuple(
-        Offer(f"reserved-{kind.name}", kind.name, "reserved", draw.randrange(1, 6), 0, {ZONE: draw.choice(ZONES)}) for kind in reserved
+        Offer(f"reserved-{kind.name}", kind.name, "reserved", draw.randrange(1, 6), 0, {ZONE: draw.choice(ZONES)})
+        for kind in reserved
     )
     asks = tuple(_mixed(f"gang-{index:03}", draw.choice(large if index % 2 else small), draw) for index in range(gangs))
     nodes = tuple(replace(node, labels={**node.labels, MODEL: "t4"}) for node in cluster(400, 0.9) if GPU in node.allocatable)

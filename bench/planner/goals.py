@@ -1,0 +1,130 @@
+"""The goals of S1 to S4, what was reached of them, and what stands between."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.planner.compare import FEW_NODES, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """`met` is None where it could not be measured."""
+
+    scenario: str
+    text: str
+    reached: str
+    met: bool | None
+    between: str = ""
+
+
+def goals(rows: Sequence[Row]) -> list[Goal]:
+    by = {name: [row for row in rows if row.scenario == name] for name in ("S1", "S2", "S3", "S4")}
+    return [*_s1(by["S1"]), *_s2(by["S2"]), *_s3(by["S3"]), *_s4(by["S4"])]
+
+
+def _s1(rows: Sequence[Row]) -> Iterator[Goal]:
+    for size, wanted in ((1_000, 200), (10_000, 2_000)):
+        yield from _faster(
+            [row for row in rows if len(row.problem.nodes) == size], "S1", f"{size} nodes", "check-capacity", wanted
+        )
+    for row in _largest(rows):
+        passes = row.ours.kept / row.mask
+        text = f"{row.problem.name}: within 5 times a pass over the nodes"
+        yield Goal(
+            "S1", text, f"{passes:.1f} times, {row.ours.kept / 1e6:.3f} ms", passes <= 5, row.profile if passes > 5 else ""
+        )
+
+
+def _largest(rows: Sequence[Row]) -> list[Row]:
+    """Of each size of cluster and fill the largest gang that fits: the case that the goals are about."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        if row.ours.feasible:
+            key = row.problem.name.rsplit(",", 1)[0]
+            if key not in found or row.problem.pods > found[key].problem.pods:
+                found[key] = row
+    return list(found.values())
+
+
+def _faster(rows: Sequence[Row], scenario: str, where: str, peer: str, wanted: int) -> Iterator[Goal]:
+    measured = [row for row in rows if row.ratio is not None]
+    if not measured:
+        if rows:
+            yield Goal(scenario, f"{where}: {wanted} times faster than {peer}", "the peer could not be had", None)
+        return
+    best = max(measured, key=lambda row: (row.ours.feasible, row.problem.pods))
+    reached = f"{best.ratio:.0f} times at {best.problem.pods} pods; {min(row.ratio or 0 for row in measured):.0f} at worst"
+    met = (best.ratio or 0) >= wanted
+    least = (
+        ""
+        if met
+        else f"takes {best.ours.kept / 1e6:.2f} ms where {(best.theirs.took if best.theirs else 0) / wanted / 1e6:.3f} would do: "
+    )
+    yield Goal(scenario, f"{where}: {wanted} times faster than {peer}", reached, met, f"{least}{'' if met else best.profile}")
+
+
+def _s2(rows: Sequence[Row]) -> Iterator[Goal]:
+    for size in sorted({len(row.problem.nodes) for row in rows if row.problem.nodes}):
+        for kind, some in (
+            ("nodes", [row for row in rows if len(row.problem.nodes) == size]),
+            ("reserved", _reserved(rows, size)),
+        ):
+            yield from _faster(some, "S2", f"{size} hosts as {kind}", "Kueue", 100)
+    few = [row for row in rows if row.ours.feasible and len(row.problem.nodes) <= FEW_NODES and row.problem.nodes]
+    if few:
+        worse = [row for row in few if row.racks != row.fewest]
+        told = "; ".join(f"{row.problem.name}: {row.racks} racks, {row.fewest} would do" for row in worse)
+        yield Goal(
+            "S2", "as few racks as can be, up to 1,000 nodes", f"{len(few) - len(worse)} of {len(few)} cases", not worse, told
+        )
+
+
+def _reserved(rows: Sequence[Row], size: int) -> list[Row]:
+    return [row for row in rows if not row.problem.nodes and row.problem.name.startswith(f"{size} nodes,")]
+
+
+def _s3(rows: Sequence[Row]) -> Iterator[Goal]:
+    yield from _faster(
+        [row for row in rows if row.problem.name == "512 pods, one a node"], "S3", "512 new nodes", "Karpenter", 1_000
+    )
+    bounded = [row for row in rows if row.linear and row.linear.cost and row.ours.feasible]
+    if bounded:
+        worst = max(bounded, key=_over)
+        text = f"{_over(worst):.4f} at worst ({worst.problem.name})"
+        yield Goal("S3", "cost within 1.01 of the linear bound", text, _over(worst) <= 1.01, _rounding(worst))
+        alike = [row for row in bounded if len(row.problem.gangs[0].sets) == 1 and row.integer and row.integer.solved]
+        equal = [row for row in alike if row.integer and row.ours.cost - (row.integer.cost or 0) <= 1]
+        yield Goal(
+            "S3", "cost equal to the optimum for identical pods", f"{len(equal)} of {len(alike)} cases", len(equal) == len(alike)
+        )
+    yield from _cheaper(rows, "S3")
+
+
+def _over(row: Row) -> float:
+    return row.ours.cost / row.linear.cost if row.linear and row.linear.cost else 1.0
+
+
+def _rounding(row: Row) -> str:
+    """A bound in fractions of nodes is not always within reach; the one in whole nodes says how much of the difference is ours."""
+    if _over(row) <= 1.01 or row.integer is None or not row.integer.cost:
+        return ""
+    solved = "" if row.integer.solved else ", not solved to the end"
+    return f"{row.ours.cost / row.integer.cost:.4f} of the bound in whole nodes{solved}"
+
+
+def _cheaper(rows: Sequence[Row], scenario: str) -> Iterator[Goal]:
+    both = [row for row in rows if row.theirs and row.theirs.cost and row.theirs.feasible and row.ours.feasible]
+    if both:
+        shares = [row.ours.cost / (row.theirs.cost or 1) for row in both if row.theirs]
+        text = f"{min(shares):.4f} to {max(shares):.4f} of its cost in {len(both)} cases"
+        yield Goal(scenario, "never costlier than Karpenter", text, max(shares) <= 1)
+
+
+def _s4(rows: Sequence[Row]) -> Iterator[Goal]:
+    yield from _cheaper(rows, "S4")
+    for row in rows:
+        if row.integer and row.integer.cost:
+            share = row.ours.cost / row.integer.cost
+            text = f"{share:.4f} of the bound in whole nodes{'' if row.integer.solved else ' (not solved to the end)'}"
+            why = "gangs are planned one after the other and book whole nodes; the bound plans all at once and lets them share"
+            yield Goal("S4", "within 1 % of the integer bound", text, share <= 1.01, "" if share <= 1.01 else why)
