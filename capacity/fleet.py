@@ -49,6 +49,10 @@ class Fleet:
         """Raises KeyError for a name that no node has."""
         return self._rows[name]
 
+    def rows(self, nodes: Iterable[Node]) -> list[int]:
+        """The rows of nodes of these names. Raises KeyError."""
+        return [self._rows[node.name] for node in nodes]
+
     def node(self, row: int) -> Node:
         return self._nodes[row]
 

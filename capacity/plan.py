@@ -23,7 +23,7 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     if unclear := _unclear(gang):
         return Undecidable(unclear)
     common = quick.answer(gang, snapshot, preferences)
-    if common is not None and not prove(common, _part(snapshot, common), preferences):
+    if common is not None:
         return common
     asked = question(gang, snapshot, preferences)
     if asked.couplings.unclear:
@@ -86,11 +86,6 @@ def _improved(asked: Question, found: Plan) -> Plan:
 
 def _unclear(gang: Gang) -> tuple[str, ...]:
     return tuple(f"{one.name}: {phrase}" for one in gang.pod_sets if one.count > 0 for phrase in one.undecidable)
-
-
-def _part(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """What a plan for pods that mind no other pods rests on: its own nodes."""
-    return replace(snapshot, nodes=tuple(use.node for use in plan.uses), bystanders=(), stock=None)
 
 
 def _unproven(flaws: tuple[str, ...]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ It is the plan's cost, broken levels and number of nodes that the search would f
 of each domain that can matter. What is not such a gang, or too hard here, is left to the search.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import repeat
 
 import numpy as np
@@ -19,6 +19,7 @@ from capacity.lanes import Lane, lane
 from capacity.model import HOSTNAME, CapacityType, Gang, Offering, Plan, PodSet, Preferences, Purchase, Snapshot, Use
 from capacity.pick import paths, pick
 from capacity.place import Path, Placer
+from capacity.recheck import stands
 from capacity.supply import Member
 from capacity.topology import required_key, wider
 
@@ -26,29 +27,30 @@ Keys = tuple[str, ...]
 
 
 def answer(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Plan | None:
-    """The best plan in the order that capacity/plan.py documents; None when there is none, or when this is not for here."""
+    """The best plan in the order that capacity/plan.py documents, proven; None when there is none, or this is not for here."""
     pod_set = _own(gang, preferences)
-    stock = stock_of(snapshot)
-    if pod_set is None or _watched(pod_set, stock.fleet, snapshot):
+    if pod_set is None:
         return None
-    known = lane(stock.fleet, pod_set)
+    stock = stock_of(snapshot)
+    known = None if _watched(pod_set, stock.fleet, snapshot) else lane(stock.fleet, pod_set)
     if known is None:
         return None
-    try:
-        goods = _goods(gang, pod_set, stock, known, snapshot, preferences)
-        for keys in _levels(pod_set, snapshot.topology_keys, preferences):
+    goods = _goods(gang, pod_set, stock, known, snapshot, preferences)
+    for keys in _levels(pod_set, snapshot.topology_keys, preferences):
+        try:
             found = best(goods, keys, preferences.price_ceiling)
-            if found is not None:
-                return _plan(gang, pod_set, goods, found, stock, snapshot)
-    except TooHardError:
-        return None
+        except TooHardError:
+            return None
+        if found is not None:
+            plan = _plan(gang, pod_set, goods, found, stock, snapshot)
+            return plan if stands(plan, pod_set, stock, snapshot, preferences) else None
     return None
 
 
 def _own(gang: Gang, preferences: Preferences) -> PodSet | None:
     """The one pod set of a gang of which no pod minds where the others are."""
     some = [pod_set for pod_set in gang.pod_sets if pod_set.count > 0]
-    if len(some) != 1 or preferences.cross_zone_cost:
+    if len(some) != 1 or some[0].undecidable or preferences.cross_zone_cost:
         return None
     one = some[0]
     levels = (one.required_topology, one.preferred_topology, preferences.required_topology, preferences.preferred_topology)
@@ -118,14 +120,12 @@ def _offers(
 # --- nodes and purchases by name ------------------------------------------------------------------------------------------
 
 
-def _plan(gang: Gang, pod_set: PodSet, goods: Goods, found: Best, stock: Stock, snapshot: Snapshot) -> Plan | None:
+def _plan(gang: Gang, pod_set: PodSet, goods: Goods, found: Best, stock: Stock, snapshot: Snapshot) -> Plan:
     touched: set[Path] = set()
     pods = {kind.slots: {pod_set.name: kind.slots} for kind in found.found.counts}
     uses = _uses(goods, found, stock, pods, snapshot.topology_keys, touched)
     bought = _bought(found, snapshot.topology_keys, touched)
     purchases = tuple(Purchase(o, count, pods[slots]) for (_, slots), (o, count) in sorted(bought.items(), key=lambda b: b[0]))
-    if purchases and not _affordable(purchases, snapshot):
-        return None
     return Plan(gang, uses, purchases, found.found.cost[0], found.domains)
 
 
@@ -172,11 +172,3 @@ def _bought(found: Best, keys: Keys, touched: set[Path]) -> dict[tuple[str, int]
                 assert isinstance(member.subject, Offering)
                 bought[member.subject.name, kind.slots] = member.subject, member.limit
     return bought
-
-
-def _affordable(purchases: Sequence[Purchase], snapshot: Snapshot) -> bool:
-    """Whether the limits that offerings share don't matter: the best plan without them keeps them all."""
-    return all(
-        sum(one.count * budget.weight.get(one.offering.name, 0) for one in purchases) <= budget.left
-        for budget in snapshot.budgets
-    )
