@@ -130,8 +130,9 @@ def _elsewhere(gang: Gang, key: str) -> Callable[[Plan], str]:
         found = sorted({*(one.node.labels.get(key, "") for one in plan.uses), *(_label(one, key) for one in plan.purchases)})
         if not all(found):
             return f"without {key} in node selector and affinity"
-        instead = f" instead of {' and '.join(sorted(old))}" if old else ""
-        return f"with {key} {' or '.join(found[:MOST_ALIKE])}{instead}"
+        new = [value for value in found if value not in old][:MOST_ALIKE]
+        kept = "as well as" if old & set(found) else "instead of"
+        return f"with {key} {' or '.join(new)}" + (f" {kept} {' and '.join(sorted(old))}" if old else "")
 
     return tell
 
