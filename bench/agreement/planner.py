@@ -1,7 +1,7 @@
 """The planner's side of a case: the same JSON, read as the services read it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from bench.agreement.cases import Case, Json, Offering
 from capacity import model
@@ -10,8 +10,11 @@ from capacity.plan import plan
 from capacity.verdict import Verdict, verdict
 from kube import core, nodes, podspec
 from kube.meta import R, decode
+from kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kube.volumes import Volumes
 from provisioner.daemons import BOOKED_TAINT, daemon_pods, runs_on
 
+_NAME_LABEL = "kubernetes.io/metadata.name"
 _NEW_NODE = "a-node-that-is-not-there-yet"
 
 
@@ -33,7 +36,10 @@ def pod_set(case: Case, name: str, count: int, template: Json) -> model.PodSet:
         name,
         count,
         podspec.template(template),
+        namespace=case.id,
         runtime_classes={each.metadata.name: each for each in _views(case, "RuntimeClass", core.RuntimeClass)},
+        namespaces=_namespaces(case),
+        volumes=_volumes(case),
     )
 
 
@@ -52,6 +58,25 @@ def snapshot(case: Case) -> Snapshot:
 
 def _views(case: Case, kind: str, type_: type[R]) -> list[R]:
     return [decode(each, type_) for each in case.others if each["kind"] == kind]
+
+
+def _namespaces(case: Case) -> dict[str, Mapping[str, str]]:
+    """The labels of the case's namespaces; the API server gives each its own name as one."""
+    found = {case.id: {_NAME_LABEL: case.id}}
+    for each in case.others:
+        if each["kind"] == "Namespace":
+            name = each["metadata"]["name"]
+            found[name] = {_NAME_LABEL: name, **each["metadata"].get("labels", {})}
+    return dict(found)
+
+
+def _volumes(case: Case) -> Volumes:
+    claims = _views(case, "PersistentVolumeClaim", PersistentVolumeClaim)
+    return Volumes(
+        claims={(each.metadata.namespace, each.metadata.name): each for each in claims},
+        volumes={each.metadata.name: each for each in _views(case, "PersistentVolume", PersistentVolume)},
+        classes={each.metadata.name: each for each in _views(case, "StorageClass", StorageClass)},
+    )
 
 
 def _offering(case: Case, offering: Offering) -> model.Offering:
