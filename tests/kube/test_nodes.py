@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from capacity.model import CapacityType
-from capacity.requirements import Taint
+from capacity.requirements import HostPort, LabelSelector, PodTerm, Taint
 from kube.core import Node, Pod
 from kube.meta import decode
-from kube.nodes import node, shape
+from kube.nodes import node, running, shape
 
 
 def machine(**status: Any) -> Node:
@@ -81,3 +81,29 @@ def test_a_shape_keeps_what_all_its_nodes_have() -> None:
 def test_names_the_resource_of_a_bad_amount() -> None:
     with pytest.raises(ValueError, match='cpu: "lots" is not a quantity'):
         node(machine(allocatable={"cpu": "lots"}), [], pool="a")
+
+
+def test_names_the_pods_that_count() -> None:
+    pods = [
+        pod("runs", "1", namespace="team", labels={"app": "x"}),
+        pod("leaves", "1", namespace="team", deletionTimestamp="2026-01-01T00:00:00Z"),
+        pod("done", "1", "Succeeded"),
+    ]
+    found = node(machine(), pods, pool="a").pods
+    assert [(each.namespace, each.labels, each.terminating) for each in found] == [
+        ("team", {"app": "x"}, False),
+        ("team", {}, True),
+    ]
+
+
+def test_a_running_pod_keeps_its_ports_and_its_distance() -> None:
+    term = {"topologyKey": "rack", "labelSelector": {}, "namespaceSelector": {"matchLabels": {"a": "b"}}}
+    spec = {
+        "containers": [{"name": "main", "ports": [{"hostPort": 80, "protocol": "UDP", "hostIP": "10.0.0.1"}]}],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+    }
+    view = decode({"metadata": {"name": "p", "namespace": "team"}, "spec": spec}, Pod)
+    found = running(view, {"team": {}, "other": {"a": "b"}})
+    assert found.ports == (HostPort(80, "UDP", "10.0.0.1"),)
+    assert found.apart == (PodTerm("rack", LabelSelector(), frozenset({"other"})),)
+    assert running(view).apart == (PodTerm("rack", LabelSelector(), None),)

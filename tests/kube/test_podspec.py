@@ -8,7 +8,8 @@ from capacity.requirements import Expression, NodeSelectorTerm
 from capacity.requirements import Toleration as Tolerated
 from kube.core import DaemonSet, RuntimeClass, Toleration
 from kube.meta import decode
-from kube.podspec import PodSpecError, daemon_pod_set, pod_set, template
+from kube.podspec import daemon_pod_set, pod_set, template
+from kube.requests import PodSpecError
 
 ADMITTED = (
     Tolerated("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),

@@ -1,0 +1,96 @@
+"""Topology annotations of pod templates: ours, and those of Kueue, JobSet and LeaderWorkerSet."""
+
+import pytest
+
+from capacity.model import Exclusive, Slices
+from capacity.requirements import Expression, LabelSelector
+from kube.levels import levels
+from kube.requests import PodSpecError
+
+JOBS = LabelSelector((Expression("jobset.sigs.k8s.io/job-key", "Exists"),))
+GROUPS = LabelSelector((Expression("leaderworkerset.sigs.k8s.io/group-key", "Exists"),))
+KUEUE = "kueue.x-k8s.io/podset-"
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        pytest.param({}, (None, None, ""), id="nothing said"),
+        pytest.param({"corral.dev/required-topology": "rack"}, ("rack", None, ""), id="ours share a domain by default"),
+        pytest.param({"corral.dev/topology-group": "g"}, (None, None, "g"), id="a group of ours"),
+        pytest.param({f"{KUEUE}required-topology": "rack"}, ("rack", None, "worker"), id="Kueue places each by itself"),
+        pytest.param({f"{KUEUE}preferred-topology": "rack"}, (None, "rack", "worker"), id="preferred by Kueue"),
+        pytest.param({f"{KUEUE}required-topology": "rack", f"{KUEUE}group-name": "g"}, ("rack", None, "g"), id="Kueue's group"),
+        pytest.param(
+            {f"{KUEUE}required-topology": "rack", "corral.dev/required-topology": "zone"}, ("zone", None, ""), id="ours first"
+        ),
+        pytest.param({"corral.dev/required-topology": ""}, (None, None, ""), id="empty is nothing"),
+    ],
+)
+def test_levels_and_group(notes: dict[str, str], expected: tuple[str | None, str | None, str]) -> None:
+    found = levels("worker", notes)
+    assert (found.required, found.preferred, found.group) == expected
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        pytest.param({}, None, id="none"),
+        pytest.param({"corral.dev/slice-topology": "rack", "corral.dev/slice-size": "4"}, Slices("rack", 4), id="ours"),
+        pytest.param({f"{KUEUE}slice-required-topology": "rack", f"{KUEUE}slice-size": "2"}, Slices("rack", 2), id="Kueue's"),
+    ],
+)
+def test_slices(notes: dict[str, str], expected: Slices | None) -> None:
+    assert levels("worker", notes).slices == expected
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        pytest.param({}, None, id="none"),
+        pytest.param({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}, Exclusive("rack", JOBS), id="JobSet"),
+        pytest.param({"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}, Exclusive("rack", GROUPS), id="LeaderWorkerSet"),
+        pytest.param({"corral.dev/exclusive-topology": "rack"}, Exclusive("rack", JOBS), id="ours, for a JobSet"),
+        pytest.param(
+            {"corral.dev/exclusive-topology": "rack", "leaderworkerset.sigs.k8s.io/exclusive-topology": "zone"},
+            Exclusive("rack", GROUPS),
+            id="ours, for a LeaderWorkerSet",
+        ),
+        pytest.param(
+            {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack", "corral.dev/exclusive-size": "4"},
+            Exclusive("rack", JOBS, 4),
+            id="the size of one Job",
+        ),
+    ],
+)
+def test_exclusive_domains(notes: dict[str, str], expected: Exclusive | None) -> None:
+    assert levels("worker", notes).exclusive == expected
+
+
+@pytest.mark.parametrize(("value", "pinned"), [pytest.param("true", True, id="said"), pytest.param("", False, id="empty")])
+def test_placed_by_kueue(value: str, *, pinned: bool) -> None:
+    assert levels("worker", {"corral.dev/placed-by-kueue": value}).placed_by_kueue is pinned
+
+
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        pytest.param({"corral.dev/slice-size": "4"}, "slice-size needs corral.dev/slice-topology beside it", id="no level"),
+        pytest.param({"corral.dev/slice-topology": "r"}, "slice-topology needs corral.dev/slice-size beside it", id="no size"),
+        pytest.param(
+            {"corral.dev/slice-topology": "r", "corral.dev/slice-size": "0"},
+            'slice-size is "0": write a whole number of 1 or more',
+            id="slices of none",
+        ),
+        pytest.param({"corral.dev/exclusive-size": "4"}, "exclusive-size needs corral.dev/exclusive-topology", id="a size alone"),
+        pytest.param(
+            {"corral.dev/exclusive-topology": "r", "corral.dev/exclusive-size": "-1"},
+            'exclusive-size is "-1": write a whole number of 0 or more',
+            id="negative",
+        ),
+        pytest.param({"corral.dev/slice-topology": "r", "corral.dev/slice-size": "٣"}, "write a whole number", id="other digits"),
+    ],
+)
+def test_names_the_annotation_of_a_bad_value(notes: dict[str, str], words: str) -> None:
+    with pytest.raises(PodSpecError, match=words):
+        levels("worker", notes)
