@@ -84,7 +84,7 @@ Rule = Apart | Even | Sliced | Units | Many
 @dataclass(slots=True)
 class Couplings:
     """`lonely` names the keys of whose domains a role has at most one pod, `strangers` the pairs of roles that share no node that
-    bears one of the keys (ALWAYS: none at all). On nodes with a pod that a constraint in `shy` (role, place among its spreads)
+    bears one of the keys (ALWAYS: none at all), `shunned` those that share none in a plan. On nodes with a pod that a constraint in `shy` (role, place among its spreads)
     counts, the role is not put; `barred` are domains that are full by what runs already. `unclear` says why nothing can be told
     at all, `loose` why at least a "no" can't be; `impossible` why no pod of some role can ever be first.
     """
@@ -93,6 +93,7 @@ class Couplings:
     rules: list[Rule] = field(default_factory=list)
     lonely: dict[int, set[str]] = field(default_factory=dict)
     strangers: dict[Pair, set[str]] = field(default_factory=dict)
+    shunned: set[Pair] = field(default_factory=set)
     shy: set[Pair] = field(default_factory=set)
     barred: dict[tuple[int, str], frozenset[str]] = field(default_factory=dict)
     unclear: list[str] = field(default_factory=list)
@@ -115,9 +116,15 @@ class Couplings:
     def part(self, one: int, other: int, key: str = ALWAYS) -> None:
         self.strangers.setdefault((min(one, other), max(one, other)), set()).add(key)
 
-    def parted(self, borne: Collection[str]) -> frozenset[Pair]:
-        """The pairs of roles that can't share a node that bears these label keys."""
-        return frozenset(pair for pair, keys in self.strangers.items() if ALWAYS in keys or any(key in borne for key in keys))
+    def parted(self, borne: Collection[str], *, wary: bool = True) -> frozenset[Pair]:
+        """The pairs of roles that can't share a node that bears these label keys, or had better not (`wary`)."""
+        parted = (pair for pair, keys in self.strangers.items() if ALWAYS in keys or any(key in borne for key in keys))
+        return frozenset(parted) | frozenset(self.shunned if wary else ())
+
+    def tied(self) -> tuple[int, ...]:
+        """The roles that some rule looks at."""
+        pairs = ((rule.one, rule.other) if isinstance(rule, Apart) else (rule.role,) for rule in self.rules)
+        return tuple(sorted({role for roles in pairs for role in roles}))
 
     def alone(self, role: int, borne: Collection[str]) -> bool:
         """Whether at most one pod of the role can be on a node that bears these label keys."""
@@ -230,7 +237,7 @@ def _sliced(found: Couplings, index: int, pod_set: PodSet, roles: int) -> None:
         found.rules.append(Sliced(pod_set.slices.topology_key, index, size, exact=not pod_set.placed_by_kueue))
         for other in range(roles) if not pod_set.placed_by_kueue else ():
             if other != index:
-                found.part(index, other)
+                found.shunned.add((min(index, other), max(index, other)))
 
 
 def _spread(found: Couplings, pod_sets: Sequence[PodSet], index: int, place: int, spread: Spread, neighbours: Neighbours) -> None:

@@ -32,15 +32,10 @@ def draft(
         column, members = cells[index][0], _members(cells[index][1])
         patterns = [(column.patterns[number], count) for _, number, count in group]
         found += units(placer.take(members, sum(count for _, count in patterns)), patterns)
-    tied = frozenset(role for rule in asked.couplings.rules for role in _concerned(rule))
-    kept = trim(found, asked.demand, tied)
+    kept = trim(found, asked.demand, frozenset(asked.couplings.tied()))
     cost = sum(unit.subject.price for unit in kept)
     domains = dict(chosen) | {bind.key: value for bind in binds if bind.key not in chosen and (value := _value(kept, bind))}
     return Plan(asked.gang, tuple(_uses(asked, kept)), tuple(_purchases(asked, kept)), cost, domains, gap=solution.gap)
-
-
-def _concerned(rule: object) -> tuple[int, ...]:
-    return tuple(getattr(rule, name) for name in ("role", "one", "other") if hasattr(rule, name))
 
 
 def _value(kept: Sequence[Unit], bind: Bind) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from capacity.couplings import ALWAYS, Even, Pair, Sliced, Units
 from capacity.fit import Host, host, needs, refusal, room, slots
 from capacity.lens import Glimpse, Lens
-from capacity.mixes import Mixes, safe_mixes
+from capacity.mixes import Mixes, largest, safe_mixes
 from capacity.model import Labels, Node, PodSet
 from capacity.question import Question
 from capacity.solver import Pattern
@@ -20,6 +20,7 @@ class Judge:
         self._asked = asked
         self._pod_sets = asked.pod_sets
         self._mixes = mixes
+        self._safe = mixes is safe_mixes
         self._bounds = bounds
         self._requests = [needs(pod_set) for pod_set in self._pod_sets]
         self._demand = _demand(self._pod_sets, self._requests)
@@ -58,11 +59,11 @@ class Judge:
         if not any(admitted):
             return ()
         free = {name: min(room(where.free, name), most) for name, most in self._demand.items()}
-        most = self._most(where, counted)
-        apart = self._asked.couplings.parted(where.labels.keys() | where.unknown)
-        key = (admitted, most, apart, *free.values())
+        limits = self._limits(where, counted)
+        apart = self._asked.couplings.parted(where.labels.keys() | where.unknown, wary=self._safe)
+        key = (admitted, limits, apart, *free.values())
         if key not in self._judged:
-            self._judged[key] = self._patterns(admitted, most, free, apart)
+            self._judged[key] = self._patterns(admitted, limits, free, apart)
         return self._judged[key]
 
     def _shy(self) -> set[tuple[int, int]]:
@@ -87,35 +88,47 @@ class Judge:
     def _refused(self, index: int, pod_set: PodSet, where: Host) -> bool:
         return bool(refusal(pod_set, where)) or self._kept_off(index, where.labels, where.unknown)
 
-    def _most(self, where: Host, counted: Mapping[tuple[int, int], int]) -> tuple[tuple[int, int], ...]:
-        """Least and most pods of each role on this host by the rules about single hosts."""
-        ties, found = self._asked.couplings, []
+    def _limits(self, where: Host, counted: Mapping[tuple[int, int], int]) -> tuple[tuple[int, int, int], ...]:
+        """For each role how many can be on this host at all by anti-affinity, and the least and most that are to count there."""
+        found = []
         for index, pod_set in enumerate(self._pod_sets):
-            alone = ties.alone(index, where.labels.keys() | where.unknown)
+            alone = self._asked.couplings.alone(index, where.labels.keys() | where.unknown)
             least, most = self._bounds.get(index, (0, pod_set.count))
             running = sum(count for (role, _), count in counted.items() if role == index and index in self._bounds)
-            found.append((least - running, min(1 if alone else pod_set.count, max(0, most - running))))
+            found.append((1 if alone else pod_set.count, least - running, max(0, most - running)))
         return tuple(found)
 
     def _patterns(
-        self, admitted: tuple[bool, ...], bounds: tuple[tuple[int, int], ...], free: Mapping[str, int], apart: frozenset[Pair]
+        self,
+        admitted: tuple[bool, ...],
+        limits: tuple[tuple[int, int, int], ...],
+        free: Mapping[str, int],
+        apart: frozenset[Pair],
     ) -> tuple[Pattern, ...]:
         alone = []
-        for index, (pod_set, requests, good) in enumerate(zip(self._pod_sets, self._requests, admitted, strict=True)):
-            least, most = bounds[index]
-            there = self._whole(index, min(pod_set.count, slots(requests, free)) if good else 0)
-            alone.append(min(there, most) if there >= least else 0)
+        for index, (requests, good) in enumerate(zip(self._requests, admitted, strict=True)):
+            can, least, _ = limits[index]
+            there = self._units(index, min(can, slots(requests, free)) if good else 0)
+            alone.append(there if there >= least else 0)
+        if not any(alone):
+            return ()
         mixes = self._mixes(self._requests, tuple(alone), free, apart)
-        return mixes if any(alone) else ()
+        return largest(tuple(self._counts(index, held, *limits[index][1:]) for index, held in enumerate(mix)) for mix in mixes)
 
-    def _whole(self, index: int, there: int) -> int:
-        """What a host counts for where slices or units are to be on one host."""
+    def _units(self, index: int, there: int) -> int:
+        """Where a unit is to be on one host, one at most is there."""
         for rule in self._asked.couplings.local():
             if isinstance(rule, Units) and rule.role == index:
                 there = rule.size if there >= rule.size else 0
-            if isinstance(rule, Sliced) and rule.role == index:
-                there = 0 if rule.exact and self._mixes is safe_mixes and there % rule.size else there // rule.size * rule.size
         return there
+
+    def _counts(self, index: int, held: int, least: int, most: int) -> int:
+        """What counts of the pods that a role has there: by spreads over hosts, and in whole slices where they are of one host."""
+        held = min(held, most) if held >= least else 0
+        for rule in self._asked.couplings.local():
+            if isinstance(rule, Sliced) and rule.role == index:
+                held = 0 if rule.exact and self._safe and held % rule.size else held // rule.size * rule.size
+        return held
 
 
 def _demand(pod_sets: Sequence[PodSet], requests: Sequence[Mapping[str, int]]) -> dict[str, int]:

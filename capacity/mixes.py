@@ -4,7 +4,7 @@ A mix is safe when no order of scheduling can spoil it: each role on the node ke
 even if all other roles in the mix have as many there as could ever come.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from capacity.couplings import Pair
@@ -60,7 +60,21 @@ def lucky_mixes(
         found.append(pattern)
         if len(found) > MAX_MIXES:
             return (alone,)
-    return tuple(sorted((p for p in set(found) if any(p) and not any(p != q and covers(q, p) for q in found)), reverse=True))
+    return largest(found)
+
+
+def largest(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """Those that hold something and that no other covers, in a fixed order."""
+    some = {pattern for pattern in patterns if any(pattern)}
+    return tuple(sorted((p for p in some if not any(p != q and covers(q, p) for q in some)), reverse=True))
+
+
+def parts(patterns: Iterable[Pattern], roles: Iterable[int]) -> tuple[Pattern, ...]:
+    """The patterns with each of these roles there or left out: where rules look at which nodes are taken, more can be worse."""
+    found = set(patterns)
+    for role in roles:
+        found |= {(*pattern[:role], 0, *pattern[role + 1 :]) for pattern in found}
+    return tuple(sorted((pattern for pattern in found if any(pattern)), reverse=True))
 
 
 def covers(wide: Pattern, narrow: Pattern) -> bool:

@@ -10,7 +10,7 @@ from capacity.choices import Choice, Chosen, Mask, Part, choices
 from capacity.couplings import unions
 from capacity.drafting import draft
 from capacity.fields import Field, fields
-from capacity.mixes import Mixes, covers, lucky_mixes, safe_mixes
+from capacity.mixes import Mixes, largest, lucky_mixes, parts, safe_mixes
 from capacity.model import ZONE, Gang, Plan, Preferences, Snapshot
 from capacity.question import Question, question
 from capacity.solver import Column, Pattern, Solution, floor, solve
@@ -92,9 +92,10 @@ def _columns(asked: Question, field: Field, parts: Sequence[Part]) -> dict[Colum
     """Columns in a fixed order, each with its cells; no answer takes more than one node for each pod."""
     places = [field.keys.index(key) for key in field.limits.keys]
     zone = field.keys.index(ZONE) if field.home else 0
+    tied = asked.couplings.tied() if len(asked.roles) > 1 else ()
     alike: dict[Column, list[Cell]] = {}
     for cell, mask in parts:
-        patterns = _masked(cell.patterns, mask)
+        patterns = _masked(cell.patterns, mask, tied)
         if patterns:
             away = asked.preferences.cross_zone_cost if field.home and cell.domains[zone] != field.home else 0
             where = tuple([cell.domains[place] for place in places])
@@ -107,8 +108,7 @@ def _columns(asked: Question, field: Field, parts: Sequence[Part]) -> dict[Colum
 
 
 @lru_cache(maxsize=4096)
-def _masked(patterns: tuple[Pattern, ...], mask: Mask) -> tuple[Pattern, ...]:
-    if all(mask):
-        return patterns
-    cut = {tuple(count if good else 0 for count, good in zip(pattern, mask, strict=True)) for pattern in patterns}
-    return tuple(sorted((p for p in cut if any(p) and not any(p != q and covers(q, p) for q in cut)), reverse=True))
+def _masked(patterns: tuple[Pattern, ...], mask: Mask, tied: tuple[int, ...]) -> tuple[Pattern, ...]:
+    if not all(mask):
+        patterns = largest(tuple(count if good else 0 for count, good in zip(pattern, mask, strict=True)) for pattern in patterns)
+    return parts(patterns, tied) if tied else patterns
