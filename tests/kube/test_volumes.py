@@ -36,7 +36,7 @@ def storage_class(name: str = "late", **fields: Any) -> StorageClass:
 
 
 def known(*things: Any, **more: Any) -> Volumes:
-    def named(kind: type) -> dict[Any, Any]:
+    def named(kind: type[Any]) -> dict[Any, Any]:
         return {each.metadata.name: each for each in things if isinstance(each, kind)}
 
     claims = {("team", name): each for name, each in named(PersistentVolumeClaim).items()}
