@@ -7,7 +7,6 @@ of a slot: what a node costs above it can't exceed the gap between the bound and
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -148,39 +147,58 @@ def _rounded(limits: Mapping[Kind, int], demand: int) -> int:
 
 @dataclass(slots=True)
 class _Item:
-    """`count` nodes of a kind, taken together or not at all; `better` tells for which sums of slots taking it was better."""
+    """`count` nodes of a kind, taken together or not at all; `better` tells for which sums of slots taking them was better."""
 
     kind: Kind
     count: int
     better: Mask
 
 
+@dataclass(slots=True)
+class _Table:
+    """For each exact sum of slots the least price, and of the answers of that price the least ranks and nodes, as one number in
+    which nodes stay below `base`.
+    """
+
+    prices: Vector
+    rest: Vector
+    base: int
+
+    def step(self, kind: Kind, count: int) -> _Item:
+        size = kind.slots * count
+        better = np.zeros(len(self.prices), np.bool_)
+        if size < len(self.prices):
+            prices = self.prices[:-size] + kind.price * count
+            rest = self.rest[:-size] + (kind.rank * self.base + 1) * count
+            better[size:] = (prices < self.prices[size:]) | ((prices == self.prices[size:]) & (rest < self.rest[size:]))
+            self.prices[size:] = np.where(better[size:], prices, self.prices[size:])
+            self.rest[size:] = np.where(better[size:], rest, self.rest[size:])
+        return _Item(kind, count, better)
+
+    def best(self, demand: int) -> int:
+        """The sum from `demand` on with the least price and ranks, the smallest of them."""
+        prices, ranks = self.prices[demand:], self.rest[demand:] // self.base
+        cheapest = (prices == prices.min()).nonzero()[0]
+        return demand + int(cheapest[ranks[cheapest].argmin()])
+
+
 def _by_steps(limits: Mapping[Kind, int], demand: int) -> Mapping[Kind, int]:
-    """The least price, ranks and nodes, as one number, for each exact sum of slots up to one node too many; then the best sum."""
-    most = demand + max(kind.slots for kind in limits)  # with more, some node could be left out
-    weights, nodes = _weights(limits, most)
-    least: Vector = np.full(most, MOST, np.int64)
-    least[0] = 0
+    """All exact sums of slots, up to one node too many: with more, some node could be left out."""
+    most = demand + max(kind.slots for kind in limits)
     batches = [(kind, count) for kind in sorted(limits) for count in _batches(limits[kind], most // kind.slots)]
-    items = [_step(least, kind, count, weights[kind]) for kind, count in batches]
-    end = demand + int(np.argmin(least[demand:] // nodes))
+    heaviest = max(max(kind.price, kind.rank * most + 1) for kind in limits)
+    if len(batches) * most > MOST_WORK or heaviest * most >= MOST // 2:
+        raise TooHardError
+    table = _Table(np.full(most, MOST, np.int64), np.zeros(most, np.int64), most)
+    table.prices[0] = 0
+    items = [table.step(kind, count) for kind, count in batches]
+    end = table.best(demand)
     counts: dict[Kind, int] = {}
     for item in reversed(items):
         if item.better[end]:
             counts[item.kind] = counts.get(item.kind, 0) + item.count
             end -= item.count * item.kind.slots
     return counts
-
-
-def _weights(limits: Mapping[Kind, int], most: int) -> tuple[Mapping[Kind, int], int]:
-    """Price, rank and 1 of each kind as one number that keeps their order in sums, and what ends the nodes' part of it."""
-    batches = sum(len(list(_batches(limit, most // kind.slots))) for kind, limit in limits.items())
-    by = gcd(*(kind.price for kind in limits)) or 1
-    ranks = max(kind.rank for kind in limits) * most + 1
-    weights = {kind: (kind.price // by * ranks + kind.rank) * most + 1 for kind in limits}
-    if batches * most > MOST_WORK or max(weights.values()) * most >= MOST // 2:
-        raise TooHardError
-    return weights, most
 
 
 def _batches(limit: int, useful: int) -> Iterator[int]:
@@ -190,13 +208,3 @@ def _batches(limit: int, useful: int) -> Iterator[int]:
         yield min(size, left)
         left -= size
         size *= 2
-
-
-def _step(least: Vector, kind: Kind, count: int, weight: int) -> _Item:
-    size = kind.slots * count
-    better = np.zeros(len(least), np.bool_)
-    if size < len(least):
-        candidates = least[:-size] + weight * count
-        better[size:] = candidates < least[size:]
-        least[size:] = np.minimum(candidates, least[size:])
-    return _Item(kind, count, better)

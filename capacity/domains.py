@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from capacity.catalogue import Sale
 from capacity.columns import Vector
 from capacity.cover import Cover, Kind, TooHardError, cover
-from capacity.goods import Goods, Offer
+from capacity.goods import Goods
 
 _MOST_CELLS = 4_000_000
 _MOST_COVERS = 300
@@ -17,23 +18,24 @@ Key = tuple[int, int, int, int, int]  # price, ranks, room of the domains, slots
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """What to take of each kind, and from where: a value for each key, the rows there (None: all of them) and the offers."""
+    """What to take of each kind, and from where: a value for each key, the rows there (None: all of them) and what is for
+    sale there."""
 
     found: Cover
     domains: Mapping[str, str]
     rows: Vector | None
-    offers: Sequence[Offer]
+    sale: Sale | None
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Domains by code: `codes` has one for each row, `places` one for each offer. `rooms` is how many pods a domain could hold,
-    0 for what is no domain; `orders` sort the domains by name.
+    """Domains by code: `codes` has one for each row, `places` one for each offering for sale. `rooms` is how many pods a domain
+    could hold, 0 for what is no domain; `orders` sort the domains by name.
     """
 
     keys: tuple[str, ...]
     codes: Vector
-    places: Sequence[int]
+    places: Vector
     rooms: Vector
     orders: tuple[Vector, ...]
 
@@ -44,8 +46,8 @@ class Level:
 def best(goods: Goods, keys: Sequence[str], ceiling: int | None) -> Best | None:
     """The best answer with all pods in one domain of each key, None when there is none. Raises TooHardError."""
     if not keys:
-        found = cover(goods.limits(np.bincount(goods.cells(), minlength=1), goods.offers), goods.demand)
-        return Best(found, {}, None, goods.offers) if found and _within(found, ceiling) else None
+        found = cover(goods.limits(np.bincount(goods.cells(), minlength=1), goods.sale), goods.demand)
+        return Best(found, {}, None, goods.sale) if found and _within(found, ceiling) else None
     levels = [_level(goods, key) for key in keys]
     return _Domains(goods, levels[0] if len(levels) == 1 else _pair(goods, *levels)).best(ceiling)
 
@@ -56,7 +58,7 @@ def _within(found: Cover, ceiling: int | None) -> bool:
 
 def _level(goods: Goods, key: str) -> Level:
     known = goods.fleet.codes(key)
-    places = [known.code(offer.labels.get(key)) for offer in goods.offers]
+    places = goods.sale.catalogue.places(key, known)[goods.sale.rows] if goods.sale else np.zeros(0, np.int64)
     none = known.code("")
     codes = goods.fleet.column("label", key)
     rooms = _rooms(goods, codes, places, len(known))
@@ -71,7 +73,7 @@ def _pair(goods: Goods, one: Level, other: Level) -> Level:
     if len(outer) * size > _MOST_CELLS:
         raise TooHardError
     codes = outer.codes * size + inner.codes
-    places = [a * size + b for a, b in zip(outer.places, inner.places, strict=True)]
+    places = outer.places * size + inner.places
     rooms = _rooms(goods, codes, places, len(outer) * size).reshape(len(outer), size)
     wide = np.where(outer.rooms >= goods.demand, outer.rooms, 0)[:, None]
     both = np.where((rooms >= goods.demand) & (wide > 0) & (inner.rooms > 0), rooms + wide, 0).ravel()
@@ -79,11 +81,11 @@ def _pair(goods: Goods, one: Level, other: Level) -> Level:
     return Level((*outer.keys, *inner.keys), codes, places, both, orders)
 
 
-def _rooms(goods: Goods, codes: Vector, places: Sequence[int], size: int) -> Vector:
-    rooms = np.bincount(codes, goods.slots, size).astype(np.int64)  # exact: far below 2**53
-    for place, offer in zip(places, goods.offers, strict=True):
-        rooms[place] += offer.slots
-    return rooms
+def _rooms(goods: Goods, codes: Vector, places: Vector, size: int) -> Vector:
+    rooms = np.bincount(codes, goods.slots, size)
+    if goods.sale is not None:
+        rooms = rooms + np.bincount(places, goods.sale.slots * goods.sale.limit, size)
+    return rooms.astype(np.int64)  # exact: far below 2**53
 
 
 class _Domains:
@@ -92,9 +94,6 @@ class _Domains:
     def __init__(self, goods: Goods, level: Level) -> None:
         self._goods = goods
         self._level = level
-        self._offers: dict[int, list[Offer]] = {}
-        for place, offer in zip(level.places, goods.offers, strict=True):
-            self._offers.setdefault(place, []).append(offer)
         self._counts: Vector | None = None
 
     def best(self, ceiling: int | None) -> Best | None:
@@ -121,7 +120,8 @@ class _Domains:
 
     def _least(self, room: int) -> Key:
         """No domain of this room, or of more, has a lesser key."""
-        most = max([self._goods.most, 1, *(offer.kind.slots for offer in self._goods.offers)])
+        sale = self._goods.sale
+        most = max(1, self._goods.most, int(sale.slots.max(initial=0)) if sale is not None else 0)
         return 0, 0, room, self._goods.demand, -(-self._goods.demand // most)
 
     def _in_order(self) -> Iterator[int]:
@@ -144,7 +144,7 @@ class _Domains:
         free = self._goods.free()
         if free is None or not len(fitting):
             return fitting
-        if free is self._goods.slots and not self._goods.offers:
+        if free is self._goods.slots and self._goods.sale is None:
             return fitting
         gratis = np.bincount(self._level.codes, free, len(rooms))
         enough = fitting[gratis[fitting] >= demand]
@@ -155,17 +155,21 @@ class _Domains:
         goods, level = self._goods, self._level
         if first:
             rows = np.flatnonzero(level.codes == code)
-            return goods.limits(np.bincount(goods.cells(rows), minlength=1), self._offers.get(code, ()))
+            return goods.limits(np.bincount(goods.cells(rows), minlength=1), self._sale(code))
         width = goods.width
         if self._counts is None:
             if len(level) * width > _MOST_CELLS:
                 raise TooHardError
             self._counts = np.bincount(level.codes * width + goods.cells(), minlength=len(level) * width)
-        return goods.limits(self._counts[code * width : (code + 1) * width], self._offers.get(code, ()))
+        return goods.limits(self._counts[code * width : (code + 1) * width], self._sale(code))
+
+    def _sale(self, code: int) -> Sale | None:
+        sale = self._goods.sale
+        return None if sale is None else sale.part(self._level.places == code)
 
     def _answer(self, code: int, covered: Cover) -> Best:
         values = self._values(code)
-        return Best(covered, values, np.flatnonzero(self._level.codes == code), self._offers.get(code, ()))
+        return Best(covered, values, np.flatnonzero(self._level.codes == code), self._sale(code))
 
     def _values(self, code: int) -> Mapping[str, str]:
         keys = self._level.keys

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from capacity.catalogue import Catalogues
 from capacity.columns import MOST, Codes, Column, Mask, Order, Vector
 from capacity.fit import host, is_port, room
 from capacity.model import Bystander, CapacityType, Node, Snapshot
@@ -39,6 +40,7 @@ class Fleet:
         self._terms = Counter(term for node in self._nodes for term in _terms(node))
         self._changed: list[int] = []
         self._forgotten = 0
+        self.catalogues = Catalogues()
         self.memo: dict[Hashable, Any] = {}  # what planning keeps from one plan to the next
         self.beside: tuple[tuple[Bystander, ...], tuple[PodTerm, ...]] | None = None  # bystanders, and the terms of their pods
 

@@ -5,24 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from capacity.catalogue import Sale
 from capacity.columns import Vector
 from capacity.cover import Kind
 from capacity.fleet import Fleet
-from capacity.model import Labels, Offering
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """An offering from which something may be bought, and the labels that its nodes are known to carry."""
-
-    offering: Offering
-    kind: Kind
-    labels: Labels
-
-    @property
-    def slots(self) -> int:
-        """Over all nodes that can be had."""
-        return self.kind.slots * self.offering.available
 
 
 @dataclass(slots=True)
@@ -37,7 +23,7 @@ class Goods:
     most: int
     tiers: Vector | None
     worth: Sequence[tuple[int, int]]
-    offers: Sequence[Offer] = ()
+    sale: Sale | None = None
 
     @property
     def width(self) -> int:
@@ -51,17 +37,15 @@ class Goods:
             return slots
         return (self.tiers if rows is None else self.tiers[rows]) * (self.most + 1) + slots
 
-    def limits(self, counts: Vector, offers: Sequence[Offer]) -> Mapping[Kind, int]:
-        """How many there are of each kind: nodes as counted by cell, and offers."""
+    def limits(self, counts: Vector, sale: Sale | None) -> Mapping[Kind, int]:
+        """How many there are of each kind: nodes as counted by cell, and what is for sale as far as it can matter."""
         found: dict[Kind, int] = {}
-        for cell in np.flatnonzero(counts).tolist():
+        for cell in counts.nonzero()[0].tolist():
             tier, slots = divmod(cell, self.most + 1)
             if slots:
                 kind = Kind(slots, *self.worth[tier])
                 found[kind] = found.get(kind, 0) + int(counts[cell])
-        for offer in offers:
-            found[offer.kind] = found.get(offer.kind, 0) + offer.offering.available
-        return found
+        return found | sale.limits(self.demand) if sale is not None else found
 
     def free(self) -> Vector | None:
         """The slots of nodes of no price and no rank, 0 for others; None when there are no such nodes."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from capacity.catalogue import Catalogue
 from capacity.columns import MOST, Vector
 from capacity.fit import host, needs, new_host, refusal, slots
 from capacity.fleet import Fleet
 from capacity.lens import Lens
-from capacity.model import Labels, Offering, PodSet, Shape
+from capacity.model import Offering, PodSet
 
 _LANES = 64
 """Forms of pods of which a fleet remembers the slots, those asked for last."""
@@ -30,30 +31,26 @@ class Lane:
     slots: Vector
     version: int
     most: int = 0
-    offers: "dict[str, _Offer]" = field(default_factory=dict)
+    _shapes: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _sold: tuple[Catalogue, Vector] | None = None
 
-    def offer(self, offering: Offering, topology_keys: Sequence[str]) -> int:
-        """How many pods a node of the offering will hold."""
-        known = self.offers.get(offering.name)
-        if known is None or not known.of(offering, topology_keys):
+    def sold(self, catalogue: Catalogue) -> Vector:
+        """How many pods a node of each offering will hold: judged once for each shape and what the pods ask of the place."""
+        if self._sold is None or self._sold[0] is not catalogue:
+            found = [
+                self._offer(one, shape, catalogue.topology_keys)
+                for one, shape in zip(catalogue.offerings, catalogue.shapes, strict=True)
+            ]
+            self._sold = catalogue, np.array(found, np.int64)
+        return self._sold[1]
+
+    def _offer(self, offering: Offering, shape: int, topology_keys: tuple[str, ...]) -> int:
+        key = (shape, *[offering.domain.get(key) for key in self.keys], topology_keys if self.keys else ())
+        found = self._shapes.get(key)
+        if found is None:
             where = new_host(offering, topology_keys)
-            found = 0 if refusal(self.pod_set, where) else slots(self.requests, where.free)
-            known = self.offers[offering.name] = _Offer(offering.shape, offering.domain, topology_keys, found)
-        return known.slots
-
-
-@dataclass(slots=True)
-class _Offer:
-    shape: Shape
-    domain: Labels
-    topology_keys: Sequence[str]
-    slots: int
-
-    def of(self, offering: Offering, topology_keys: Sequence[str]) -> bool:
-        """Whether nothing that matters has changed since."""
-        if self.shape is not offering.shape and self.shape != offering.shape:
-            return False
-        return self.domain == offering.domain and self.topology_keys == topology_keys
+            found = self._shapes[key] = 0 if refusal(self.pod_set, where) else slots(self.requests, where.free)
+        return found
 
 
 def lane(fleet: Fleet, pod_set: PodSet) -> Lane | None:
@@ -79,7 +76,7 @@ def lane(fleet: Fleet, pod_set: PodSet) -> Lane | None:
 
 
 def _refresh(lane: Lane, fleet: Fleet) -> None:
-    if lane.version == fleet.version and lane.version >= 0:
+    if lane.version == fleet.version:
         return
     rows = fleet.changed(lane.version)
     if rows is None or len(rows) > len(fleet) // 4:
@@ -118,10 +115,8 @@ def _admitted(lane: Lane, fleet: Fleet, rows: "Vector | slice") -> Vector:
         if len(classes) and classes.max() > _WIDE:
             classes = np.unique(classes, return_inverse=True)[1]
     seen = np.zeros(int(classes.max(initial=0)) + 1, np.int64)
-    seen[classes] = np.arange(len(classes))  # one node of each class
-    there = np.flatnonzero(np.bincount(classes, minlength=len(seen)))
+    seen[classes] = np.arange(len(fleet))[rows]  # one node of each class
     verdict = np.zeros(len(seen), np.int64)
-    where = np.arange(len(fleet))[rows]
-    for one in there.tolist():
-        verdict[one] = not refusal(lane.pod_set, host(fleet.node(int(where[seen[one]]))))
+    for one in np.bincount(classes, minlength=len(seen)).nonzero()[0].tolist():
+        verdict[one] = not refusal(lane.pod_set, host(fleet.node(int(seen[one]))))
     return verdict[classes]

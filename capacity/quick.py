@@ -9,12 +9,12 @@ from itertools import repeat
 
 import numpy as np
 
+from capacity.catalogue import Sale, sale
 from capacity.columns import MOST, Vector
 from capacity.cover import Kind, TooHardError
 from capacity.domains import Best, best
-from capacity.fit import closed
 from capacity.fleet import Fleet, Stock, stock_of
-from capacity.goods import Goods, Offer
+from capacity.goods import Goods
 from capacity.lanes import Lane, lane
 from capacity.model import HOSTNAME, CapacityType, Gang, Offering, Plan, PodSet, Preferences, Purchase, Snapshot, Use
 from capacity.pick import paths, pick
@@ -96,9 +96,9 @@ def _goods(gang: Gang, pod_set: PodSet, stock: Stock, lane: Lane, snapshot: Snap
     if lane.most > pod_set.count:
         slots = np.minimum(slots, pod_set.count)
     several = len(set(worth)) > 1
-    offers = tuple(_offers(gang, pod_set, lane, snapshot, preferences, ranks)) if snapshot.offerings else ()
     most = min(lane.most, pod_set.count)
-    return Goods(fleet, pod_set.count, slots, most, fleet.column("tier") if several else None, worth, offers)
+    sold = _sale(gang, pod_set, stock, lane, snapshot, ranks) if snapshot.offerings else None
+    return Goods(fleet, pod_set.count, slots, most, fleet.column("tier") if several else None, worth, sold)
 
 
 def _end(gang: Gang, now: int) -> int:
@@ -106,15 +106,10 @@ def _end(gang: Gang, now: int) -> int:
     return MOST if gang.run_duration is None else now + gang.run_duration
 
 
-def _offers(
-    gang: Gang, pod_set: PodSet, lane: Lane, snapshot: Snapshot, preferences: Preferences, ranks: Mapping[CapacityType, int]
-) -> Iterator[Offer]:
-    for offering in snapshot.offerings:
-        if not closed(offering, gang, snapshot.now, preferences):
-            slots = min(pod_set.count, lane.offer(offering, snapshot.topology_keys))
-            if slots:
-                kind = Kind(slots, offering.price, ranks[offering.capacity_type] + 1)
-                yield Offer(offering, kind, {**offering.shape.labels, **offering.domain})
+def _sale(gang: Gang, pod_set: PodSet, stock: Stock, lane: Lane, snapshot: Snapshot, ranks: Mapping[CapacityType, int]) -> Sale:
+    catalogue = stock.fleet.catalogues.of(snapshot.offerings, snapshot.topology_keys)
+    slots = np.minimum(lane.sold(catalogue), pod_set.count)
+    return sale(catalogue, slots, catalogue.open(snapshot.now, _end(gang, snapshot.now), ranks), ranks)
 
 
 # --- nodes and purchases by name ------------------------------------------------------------------------------------------
@@ -158,7 +153,7 @@ def _alike(goods: Goods, kind: Kind, rows: "Vector | None") -> Vector:
     same = slots == kind.slots
     if tiers is not None:
         same &= np.array([worth == kind[1:] for worth in goods.worth], np.bool_)[tiers]
-    found = same.nonzero()[0]
+    found: Vector = same.nonzero()[0]
     return found if rows is None else rows[found]
 
 
@@ -166,8 +161,8 @@ def _bought(found: Best, keys: Keys, touched: set[Path]) -> dict[tuple[str, int]
     placer = Placer(keys, touched)
     bought: dict[tuple[str, int], tuple[Offering, int]] = {}
     for kind, count in sorted(found.found.counts.items()):
-        if kind.rank % 2:
-            members = [Member(offer.offering, offer.offering.available) for offer in found.offers if offer.kind == kind]
+        if kind.rank % 2 and found.sale is not None:
+            members = [Member(offering, offering.available) for offering in found.sale.of(kind)]
             for member in placer.take(members, count):
                 assert isinstance(member.subject, Offering)
                 bought[member.subject.name, kind.slots] = member.subject, member.limit

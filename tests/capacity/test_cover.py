@@ -56,6 +56,6 @@ def test_too_few() -> None:
 
 
 def test_numbers_that_are_too_large_are_not_guessed() -> None:
-    limits = {Kind(3, module.MOST // 64 + 1, 0): 4, Kind(2, module.MOST // 64, 1): 4}
+    limits = {Kind(3, module.MOST // 8 + 1, 0): 4, Kind(2, module.MOST // 8, 1): 4}
     with pytest.raises(TooHardError):
         cover(limits, 7)
