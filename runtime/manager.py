@@ -56,11 +56,24 @@ class Manager:
         self._log = get_logger("manager")
 
     def reflector(
-        self, resource: Resource, type_: type[T], *, field_selector: str = "", label_selector: str = "", namespace: str = ""
+        self,
+        resource: Resource,
+        type_: type[T],
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        namespace: str = "",
+        optional: bool = False,
     ) -> Store[T]:
-        """The store of one kind, kept up to date while the manager runs."""
+        """The store of one kind, kept up to date while the manager runs; an `optional` one may not be served."""
         new = Reflector(
-            self._client, resource, type_, field_selector=field_selector, label_selector=label_selector, namespace=namespace
+            self._client,
+            resource,
+            type_,
+            field_selector=field_selector,
+            label_selector=label_selector,
+            namespace=namespace,
+            optional=optional,
         )
         self._reflectors.append(new)
         return new.store

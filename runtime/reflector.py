@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from runtime.client import Resource
-from runtime.errors import ApiError, Gone, Invalid, TransportError, from_status
+from runtime.errors import ApiError, Gone, Invalid, NotFound, TransportError, from_status
 from runtime.logging import get_logger
 from runtime.store import Key, Object, Store, key_of
 
@@ -25,6 +25,8 @@ SILENCE = 70.0
 """Seconds without a byte after which the peer is taken for dead: bookmarks come every minute."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds before a reconnect, doubling, with jitter; progress resets it: a whole list, or an event after it."""
+ABSENT_PAUSE = 300.0
+"""Seconds until a kind that the server does not serve is asked for again."""
 BATCH = 64
 """Events decoded before other tasks get their turn."""
 INITIAL_END = "k8s.io/initial-events-end"
@@ -74,7 +76,10 @@ _page = msgspec.json.Decoder(_Page)
 
 
 class Reflector(Generic[T]):
-    """One watch of one kind. `type_` is a msgspec struct of the fields that are read; selectors narrow at the source."""
+    """One watch of one kind. `type_` is a msgspec struct of the fields that are read; selectors narrow at the source.
+
+    `optional`: the server may not serve the kind, and then there are no objects of it.
+    """
 
     def __init__(
         self,
@@ -86,11 +91,13 @@ class Reflector(Generic[T]):
         label_selector: str = "",
         namespace: str = "",
         streaming: bool = True,
+        optional: bool = False,
     ) -> None:
         self.store: Store[T] = Store()
         self.resource = resource
         self.relists = self.reconnects = self.events = self.undecodable = 0
         self._client, self._namespace = client, namespace
+        self._optional = optional
         self.streaming = streaming
         """Whether the server is asked for a streaming list; False once it has refused."""
         self._decoder = msgspec.json.Decoder(type_)
@@ -110,6 +117,9 @@ class Reflector(Generic[T]):
             except Gone:
                 self._version = ""
             except (ApiError, TransportError, TimeoutError) as error:
+                if self._optional and isinstance(error, NotFound):
+                    await self._without_it()
+                    continue
                 self._log.warning("watch failed; trying again", error=str(error) or "silence", pause=round(self._pause, 1))
             except msgspec.DecodeError as error:
                 self._version = ""
@@ -117,6 +127,12 @@ class Reflector(Generic[T]):
             self.reconnects += 1
             await asyncio.sleep(self._pause * random.uniform(0.5, 1.5))  # noqa: S311 also after a clean end: never a hot loop
             self._pause = min(LONGEST_PAUSE, self._pause * 2)
+
+    async def _without_it(self) -> None:
+        """The server knows no such kind, which is as good as an empty list; it may come to know it."""
+        self._version, self._pause = "", FIRST_PAUSE
+        self.store.replace({})
+        await asyncio.sleep(ABSENT_PAUSE)
 
     async def _follow(self) -> None:
         query = {**self._narrow, "allowWatchBookmarks": "true", "timeoutSeconds": str(random.randint(300, 600))}  # noqa: S311

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from runtime.errors import Gone, Invalid, ServerError, TransportError
-from runtime.reflector import Reflector
+from runtime.errors import Gone, Invalid, NotFound, ServerError, TransportError
+from runtime.reflector import ABSENT_PAUSE, Reflector
 from tests.runtime.fakes import PODS, Script, Step, bookmark, event, json, pod
 
 pytestmark = pytest.mark.looptime
@@ -30,8 +30,10 @@ class Pod(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def running(source: Script, seconds: float = 0.05, *, streaming: bool = True) -> AsyncIterator[Reflector[Pod]]:
-    reflector = Reflector(source, PODS, Pod, streaming=streaming)
+async def running(
+    source: Script, seconds: float = 0.05, *, streaming: bool = True, optional: bool = False
+) -> AsyncIterator[Reflector[Pod]]:
+    reflector = Reflector(source, PODS, Pod, streaming=streaming, optional=optional)
     task = asyncio.create_task(reflector.run())
     await asyncio.sleep(seconds)
     assert not task.done()
@@ -258,3 +260,19 @@ async def test_selectors_narrow_both_ways_of_listing() -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert all(query["fieldSelector"] == "status.phase!=Failed" and query["labelSelector"] == "a=b" for query in source.queries)
+
+
+async def test_a_kind_that_is_not_served_is_an_empty_list_until_it_is() -> None:
+    source = Script([NotFound("the server could not find the requested resource")], [*initial("a"), 1e9])
+    async with running(source, 1, optional=True) as reflector:
+        assert reflector.store.synced.is_set()
+        assert content(reflector) == {}
+        await asyncio.sleep(ABSENT_PAUSE / 2)
+        assert len(source.queries) == 1
+        await asyncio.sleep(ABSENT_PAUSE)
+        assert content(reflector) == {"a": "1"}
+
+
+async def test_a_kind_that_must_be_served_waits_for_it() -> None:
+    async with running(Script([NotFound()], [NotFound()], [NotFound()]), 1) as reflector:
+        assert not reflector.store.synced.is_set()
