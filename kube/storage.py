@@ -98,7 +98,9 @@ class NodeDriver(Record, frozen=True, kw_only=True):
 
 
 class CSINodeSpec(Record, frozen=True, kw_only=True):
-    drivers: tuple[NodeDriver, ...] = ()
+    """The API server sends null for a node without drivers."""
+
+    drivers: tuple[NodeDriver, ...] | None = None
 
 
 class CSINode(Record, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ class _UndecidableError(Exception):
 
 def limited(nodes: Iterable[CSINode]) -> frozenset[str]:
     """The drivers of which some node takes only so many volumes."""
-    drivers = (driver for node in nodes for driver in node.spec.drivers)
+    drivers = (driver for node in nodes for driver in node.spec.drivers or ())
     return frozenset(driver.name for driver in drivers if driver.allocatable and driver.allocatable.count is not None)
 
 

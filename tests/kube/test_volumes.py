@@ -217,4 +217,5 @@ def test_volumes_without_a_claim(source: dict[str, Any], doubts: tuple[str, ...]
 
 def test_drivers_that_limit_volumes() -> None:
     drivers = [{"name": "a", "allocatable": {"count": 24}}, {"name": "b"}, {"name": "c", "allocatable": {}}]
-    assert limited([decode({"metadata": {"name": "n"}, "spec": {"drivers": drivers}}, CSINode)]) == {"a"}
+    nodes = [decode({"metadata": {"name": "n"}, "spec": {"drivers": each}}, CSINode) for each in (drivers, None)]
+    assert limited(nodes) == {"a"}
