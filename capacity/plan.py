@@ -24,7 +24,7 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
         return Undecidable(unclear)
     common = quick.answer(gang, snapshot, preferences)
     if common is not None:
-        return common
+        return common.plan or explain(gang, snapshot, preferences)
     asked = question(gang, snapshot, preferences)
     if asked.couplings.unclear:
         return Undecidable(tuple(asked.couplings.unclear))

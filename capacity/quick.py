@@ -5,6 +5,7 @@ of each domain that can matter. What is not such a gang, or too hard here, is le
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
@@ -26,8 +27,15 @@ from capacity.topology import required_key, wider
 Keys = tuple[str, ...]
 
 
-def answer(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Plan | None:
-    """The best plan in the order that capacity/plan.py documents, proven; None when there is none, or this is not for here."""
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The best plan, proven; None where it is proven that there is none."""
+
+    plan: Plan | None
+
+
+def answer(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Settled | None:
+    """The best plan in the order that capacity/plan.py documents, or that there is none; None when the gang is not for here."""
     pod_set = _own(gang, preferences)
     if pod_set is None:
         return None
@@ -43,8 +51,8 @@ def answer(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Plan | N
             return None
         if found is not None:
             plan = _plan(gang, pod_set, goods, found, stock, snapshot)
-            return plan if stands(plan, pod_set, stock, snapshot, preferences) else None
-    return None
+            return Settled(plan) if stands(plan, pod_set, stock, snapshot, preferences) else None
+    return Settled(None)
 
 
 def _own(gang: Gang, preferences: Preferences) -> PodSet | None:
