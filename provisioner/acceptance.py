@@ -147,7 +147,16 @@ def pod_sets(request: ProvisioningRequest, templates: Sequence[core.PodTemplate]
 def _pod_set(count: int, each: core.PodTemplate, index: int, look: Look) -> PodSet:
     spec = template(each.template)
     try:
-        made = pod_set(_name(each, index), count, spec, runtime_classes=look.runtime_classes)
+        made = pod_set(
+            name_of(each, index),
+            count,
+            spec,
+            namespace=each.metadata.namespace,
+            runtime_classes=look.runtime_classes,
+            namespaces=look.namespaces,
+            volumes=look.volumes,
+            device_resources=look.device_resources,
+        )
     except PodSpecError as error:
         raise PodSpecError(f"PodTemplate {each.metadata.name}: {error}") from None
     if not set(made.requests) - {"pods"} and not spec.spec.resource_claims:
@@ -159,7 +168,7 @@ def _pod_set(count: int, each: core.PodTemplate, index: int, look: Look) -> PodS
     return made
 
 
-def _name(each: core.PodTemplate, index: int) -> str:
+def name_of(each: core.PodTemplate, index: int) -> str:
     """The pod set's name as producers label it, else the template's where that can be part of a label key, else its number."""
     for name in (each.metadata.labels.get(POD_SET, ""), each.metadata.name):
         if _LABEL.fullmatch(name):

@@ -6,15 +6,16 @@ quota was reserved for. All others are bare requests, which a policy admits by n
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from capacity.model import PodSet
+from capacity.model import Labels, PodSet
 from kube import core, kueue, ours
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import OwnerReference
 from kube.podspec import pod_set, template
 from kube.requests import PodSpecError
 from kube.times import instant
+from kube.volumes import NO_VOLUMES, Volumes
 from provisioner.owners import reserved_since
 from provisioner.state import CONTROLLER, WORKLOAD_UID
 from provisioner.steps import BEFORE
@@ -33,12 +34,18 @@ class NoQuota:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ways to look things up: Workloads by (namespace, name); AdmissionChecks, RuntimeClasses and Kueue's configs by name."""
+    """Ways to look things up: Workloads by (namespace, name); AdmissionChecks, RuntimeClasses and Kueue's configs by name.
+
+    `namespaces` are their labels by name, `volumes` what is known of storage, `device_resources` what DeviceClasses serve.
+    """
 
     workload: Callable[[tuple[str, str]], kueue.Workload | None]
     check: Callable[[str], kueue.AdmissionCheck | None]
     runtime_classes: Mapping[str, core.RuntimeClass]
     config: Callable[[str], kueue.ProvisioningRequestConfig | None] = lambda _: None
+    namespaces: Mapping[str, Labels] = field(default_factory=dict)
+    volumes: Volumes = NO_VOLUMES
+    device_resources: frozenset[str] = frozenset()
 
 
 def bare(request: ProvisioningRequest) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kube import autoscaling, core, kueue, ours, resources
+from kube import autoscaling, core, kueue, ours, resources, storage
 from provisioner import bookings
 from provisioner.backoff import Backoffs
 from provisioner.clouds.registry import Clouds
@@ -106,6 +106,13 @@ def _state(manager: Manager, settings: ProvisionerSettings, installation: str) -
         policies=manager.reflector(Resource(*resources.CAPACITY_POLICIES), ours.CapacityPolicy),
         bookings=manager.reflector(Resource(*resources.BOOKINGS), ours.Booking),
         runtime_classes=manager.reflector(Resource(*resources.RUNTIME_CLASSES), core.RuntimeClass),
+        namespaces=manager.reflector(Resource(*resources.NAMESPACES), core.Namespace),
+        device_classes=manager.reflector(Resource(*resources.DEVICE_CLASSES), core.DeviceClass, optional=True),
+        claims=manager.reflector(Resource(*resources.PERSISTENT_VOLUME_CLAIMS), storage.PersistentVolumeClaim),
+        volumes=manager.reflector(Resource(*resources.PERSISTENT_VOLUMES), storage.PersistentVolume),
+        storage_classes=manager.reflector(Resource(*resources.STORAGE_CLASSES), storage.StorageClass),
+        csi_drivers=manager.reflector(Resource(*resources.CSI_DRIVERS), storage.CSIDriver),
+        csi_nodes=manager.reflector(Resource(*resources.CSI_NODES), storage.CSINode),
         backoffs=Backoffs(),
     )
 

@@ -1,9 +1,12 @@
 """All that the provisioner knows at one moment: the stores of the API server's objects, and what each pool's cloud said last."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kube import autoscaling, core, kueue, ours
+from capacity.model import Labels
+from kube import autoscaling, core, kueue, ours, storage
+from kube.volumes import Volumes, limited
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Cloud, Instance, Inventory
 from provisioner.settings import ProvisionerSettings
@@ -68,6 +71,13 @@ class State:
     runtime_classes: Store[core.RuntimeClass] = field(default_factory=Store)
     cluster_queues: Store[kueue.ClusterQueue] = field(default_factory=Store)
     configs: Store[kueue.ProvisioningRequestConfig] = field(default_factory=Store)
+    namespaces: Store[core.Namespace] = field(default_factory=Store)
+    device_classes: Store[core.DeviceClass] = field(default_factory=Store)
+    claims: Store[storage.PersistentVolumeClaim] = field(default_factory=Store)
+    volumes: Store[storage.PersistentVolume] = field(default_factory=Store)
+    storage_classes: Store[storage.StorageClass] = field(default_factory=Store)
+    csi_drivers: Store[storage.CSIDriver] = field(default_factory=Store)
+    csi_nodes: Store[storage.CSINode] = field(default_factory=Store)
     ledger: Ledger = field(default_factory=Ledger)
     clouds: dict[str, Cloud] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
@@ -84,3 +94,19 @@ class State:
     def pods_on(self, node: str) -> list[core.Pod]:
         """The pods bound to the node that still count there (not Succeeded or Failed)."""
         return [pod for pod in self.pods.by(PODS_BY_NODE, node) if not pod.terminal]
+
+    def namespace_labels(self) -> Mapping[str, Labels]:
+        return {each.metadata.name: each.metadata.labels for each in self.namespaces.values()}
+
+    def known_volumes(self) -> Volumes:
+        return Volumes(
+            claims={(each.metadata.namespace, each.metadata.name): each for each in self.claims.values()},
+            volumes={each.metadata.name: each for each in self.volumes.values()},
+            classes={each.metadata.name: each for each in self.storage_classes.values()},
+            drivers={each.metadata.name: each for each in self.csi_drivers.values()},
+            limited=limited(self.csi_nodes.values()),
+        )
+
+    def device_resources(self) -> frozenset[str]:
+        """The extended resources that DeviceClasses serve."""
+        return frozenset(name for each in self.device_classes.values() if (name := each.spec.extended_resource_name))
