@@ -48,9 +48,10 @@ def snapshot(case: Case) -> Snapshot:
     for pod in case.pods:
         running[pod["spec"]["nodeName"]].append(decode(pod, core.Pod))
     views = [decode(node, core.Node) for node in case.nodes]
+    spaces = _namespaces(case)
     return Snapshot(
         now=0,
-        nodes=tuple(nodes.node(view, running[view.metadata.name], pool="p") for view in views),
+        nodes=tuple(nodes.node(view, running[view.metadata.name], pool="p", namespaces=spaces) for view in views),
         offerings=tuple(_offering(case, each) for each in case.offerings),
         topology_keys=tuple(case.topology_keys),
     )

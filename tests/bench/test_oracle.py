@@ -246,6 +246,7 @@ def test_a_cordoned_node_takes_only_who_tolerates_it() -> None:
     tolerating = workers(1, name="bold", tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
     case = gang(workers(1), tolerating, nodes=[cordoned])
     assert [oracle.fits(case, name, "a") for name in ("worker", "bold")] == [False, True]
+    assert oracle.feasible(gang(tolerating, nodes=[cordoned])) is False, "no gang is planned on it all the same"
 
 
 # --- what can be promised -----------------------------------------------------------------------------------------------------

@@ -105,8 +105,11 @@ class Search:
 
 
 def within_levels(world: World, levels: Mapping[tuple[str, str], list[int]]) -> Iterator[Marks]:
-    """The sites of each choice of one domain for every required level; `levels` are the kinds by topology key and group."""
-    every = frozenset(range(world.width))
+    """The sites of each choice of one domain for every required level; `levels` are the kinds by topology key and group.
+
+    A cordoned node is nobody's, even if pods tolerate the cordon: whoever set it wants the node empty.
+    """
+    every = frozenset(n for n, site in enumerate(world.sites) if not site.cordoned)
     domains = [sorted({site.labels[key] for site in world.sites if key in site.labels}) for key, _ in levels]
     for values in product(*domains):
         allowed = [every for _ in world.kinds]
