@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.agreement import kept, oracle
-from bench.agreement.cases import Case
+from bench.agreement.cases import Case, without_cordoned
 from bench.agreement.catch import caught
 from bench.agreement.field import Field
 from bench.agreement.generator import FEATURES, generate
@@ -30,7 +30,6 @@ def main() -> int:
         cases = [case for case in cases if case.features[0] in options.only]
     with ControlPlane(RUNS / f"agreement-{options.seed}", bare=True) as plane:
         run = asyncio.run(_run(plane, options, cases))
-    write(run, options.out or RESULTS / f"agreement-{len(cases)}-{options.seed}")
     faults = run.faults()
     for fault in faults:
         print(fault)
@@ -46,8 +45,13 @@ async def _run(plane: ControlPlane, options: argparse.Namespace, cases: Sequence
         _judge(results)
         mutations = await caught(here, results) if not options.no_mutations else []
         known = await _replay(here)
-        shrunk = await _shrink(here, results) if not options.no_shrink else {}
-    return Run(options.seed, _versions(), seconds, results, mutations, known, shrunk)
+        run = Run(options.seed, _versions(), seconds, results, mutations, known)
+        report = options.out or RESULTS / f"agreement-{len(cases)}-{options.seed}"
+        write(run, report)
+        if run.wrong() and not options.no_shrink:
+            run.shrunk = await _shrink(here, results)
+            write(run, report)
+    return run
 
 
 def _tell(done: int, of: int, began: float) -> None:
@@ -57,7 +61,7 @@ def _tell(done: int, of: int, began: float) -> None:
 def _judge(results: Sequence[Result]) -> None:
     """The oracle's word on every case."""
     for result in results:
-        result.oracle = oracle.feasible(result.case)
+        result.oracle = oracle.feasible(without_cordoned(result.case))
 
 
 async def _replay(here: Field) -> dict[str, list[Disagreement]]:

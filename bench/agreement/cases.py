@@ -88,6 +88,19 @@ def renamed(original: Case, id_: str) -> Case:
     return case(json.loads(json.dumps(original.to_json()).replace(original.id, id_)))
 
 
+def without_cordoned(original: Case) -> Case:
+    """The case as a gang may use it: no plan takes a cordoned node, even if the pods tolerate the cordon. Such nodes stand by
+    without their case label, so that no pod of the gang goes there.
+    """
+    if not any(node["spec"].get("unschedulable") for node in original.nodes):
+        return original
+    found = renamed(original, original.id)
+    for node in found.nodes:
+        if node["spec"].get("unschedulable"):
+            del node["metadata"]["labels"][CASE_LABEL]
+    return found
+
+
 # --- short ways to write objects ------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from bench.agreement.results import FIT, NO_FIT, Result, kind
 from bench.agreement.waves import Planner, Wave, ask_planner
 from capacity.model import Outcome
 
-_CASES = 60
+_CASES = 150
 _PUT = 12
 """How many cases are looked at for a mutation, and how many of its plans are put to the cluster at most."""
 
@@ -55,7 +55,11 @@ async def caught(here: Field, results: Sequence[Result]) -> list[Caught]:
 def _by_record(mutation: Mutation, results: Sequence[Result]) -> str:
     with mutation.apply():
         for result in results:
-            if text := _contradiction(result):
+            try:
+                text = _contradiction(result)
+            except Exception as error:
+                text = f"the planner raises {error!r}"
+            if text:
                 return f"{result.case.seed}: {text}"
     return ""
 

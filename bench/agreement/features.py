@@ -3,7 +3,7 @@
 from bench.agreement.cases import HOSTNAME, ID, Json, PodSet, container, required_affinity, template
 from bench.agreement.draft import GPU, RACK, ZONE, Draft, write_request
 
-_GENERATIONS = ("7", "007", "8", "0", "x", "7_0", "9223372036854775807", "9223372036854775808", None)
+_GENERATIONS = ("7", "7", "007", "8", "0", "x", "7_0", "9223372036854775807", "9223372036854775808", None)
 
 
 def spec_of(draft: Draft) -> Json:
@@ -114,7 +114,7 @@ def _expression(draft: Draft) -> Json:
     if operator in ("Exists", "DoesNotExist"):
         return {"key": draft.rng.choice(("gen", "gen", "none")), "operator": operator}
     if operator in ("Gt", "Lt"):
-        values = [draft.rng.choice(("6", "7", "8", "007", "06", "9223372036854775806", "9223372036854775808", "x"))]
+        values = [draft.rng.choice(("6", "7", "7", "8", "007", "06", "9223372036854775806", "9223372036854775808", "x"))]
         return {"key": draft.rng.choice(("gen", "gen", "gen", "none")), "operator": operator, "values": values}
     values = draft.rng.sample(["7", "007", "8", "x", "70"], draft.rng.randrange(1, 3))
     return {"key": draft.rng.choice(("gen", "gen", "gen", "none")), "operator": operator, "values": values}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from bench.agreement import features, neighbours, oracle
-from bench.agreement.cases import Case, PodSet, Probe
+from bench.agreement.cases import Case, PodSet, Probe, without_cordoned
 from bench.agreement.draft import RACK, ZONE, Amounts, Draft, write_request
 
 FEATURES: Mapping[str, Callable[[Draft], None]] = {
@@ -104,7 +104,8 @@ def _ask(draft: Draft, name: str) -> Amounts:
     """One resource is at the edge of a node (or offering), the others are small, or follow the feature."""
     rng = draft.rng
     ask = {"cpu": rng.choice((1, 50, 100)), "memory": rng.choice((1, 1 << 20, 10**6))} | draft.asks.get(name, {})
-    free = draft.free[rng.choice(sorted(draft.free))]
+    new = [offering.name for offering in draft.offerings]
+    free = draft.free[rng.choice(new if new and draft.chance(60) else sorted(draft.nodes))]
     edge = rng.choice(("cpu", "cpu", "cpu", "memory"))
     slots = rng.choice((1, 1, 2, 3))
     extra = _overhead(draft, name).get(edge, 0)
@@ -130,7 +131,7 @@ def _room(case: Case) -> int:
     most = 0
     for count in range(_step(first), MOST_PODS + 1, _step(first)):
         first.count = count
-        if oracle.feasible(case) is not True:
+        if oracle.feasible(without_cordoned(case)) is not True:
             break
         most = count
     return most

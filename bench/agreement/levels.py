@@ -18,7 +18,7 @@ def _note(case: Case, pod_set: str, name: str) -> str:
 
 
 def _levels(case: Case, places: Mapping[str, list[Json]]) -> list[str]:
-    domains = defaultdict(set)
+    domains: dict[tuple[str, str], set[str | None]] = defaultdict(set)
     for name, labels in places.items():
         if key := _note(case, name, "required-topology"):
             domains[key, _note(case, name, "topology-group")] |= {each.get(key) for each in labels}

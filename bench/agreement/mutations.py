@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from msgspec import structs
 
-from capacity import fit, neighbours, prove, requirements, supply
+from capacity import fit, neighbours, prove, requirements
 from capacity.model import PodSet
 from kube import nodes, podspec, requests
 
@@ -61,9 +61,10 @@ def _changed(pod_set: PodSet, change: Callable[[PodSet], Mapping[str, Any]]) -> 
 
 
 def _needs_without(name: str) -> Callable[[], Any]:
-    return lambda: _instead(
-        fit.needs, lambda real: lambda pod_set: {each: amount for each, amount in real(pod_set).items() if each != name}
-    )
+    def make(real: Anything) -> Anything:
+        return lambda pod_set: {each: number for each, number in real(pod_set).items() if each != name} or real(pod_set)
+
+    return lambda: _instead(fit.needs, make)
 
 
 def _one_more_slot() -> Any:
@@ -109,14 +110,9 @@ def _same_address_only() -> Any:
     return _instead(fit._claims, make)
 
 
-@contextmanager
-def _marks_too_wide() -> Iterator[None]:
-    """Mixes that only a lucky order packs, and no proof."""
-    with (
-        _instead(supply.safe_mixes, lambda _: supply.lucky_mixes),
-        _instead(prove.prove, lambda _: lambda *_: ()),
-    ):
-        yield
+def _no_proof() -> Any:
+    """A plan that needs a lucky order passes for one that any order keeps."""
+    return _instead(prove.prove, lambda _: lambda *_: ())
 
 
 def _daemons_forgotten() -> Any:
@@ -156,7 +152,7 @@ MUTATIONS = (
         _reading(lambda one: {"spreads": tuple(replace(each, max_skew=each.max_skew + 1) for each in one.spreads)}),
     ),
     Mutation("0.0.0.0 is an address like others", ("host-ports",), _same_address_only),
-    Mutation("marks are too wide", ("several-pod-sets", "purchases"), _marks_too_wide),
+    Mutation("marks are too wide", ("several-pod-sets", "purchases"), _no_proof),
     Mutation("DaemonSets on new nodes are forgotten", ("daemon-sets",), _daemons_forgotten),
     Mutation("volumes are ignored", ("volumes",), _reading(lambda _: {"volumes": ()})),
     Mutation("required levels are ignored", ("required-level",), _reading(lambda _: {"required_topology": None})),

@@ -50,7 +50,8 @@ class ProbeResult:
 class Result:
     """`steered` and `unsteered`: what kept the gang from being bound, "" when it was bound as it should; None when not asked.
     `refusals` are the runs of a gang that the planner says can't be bound, in the same words. `refused` is what the API server
-    said about an object that it didn't take; `standing` the id under which the case stood in the cluster.
+    said about an object that it didn't take; `standing` the id under which the case stood in the cluster; `error` what the
+    planner raised.
     """
 
     case: Case
@@ -63,9 +64,12 @@ class Result:
     oracle: bool | None = None
     refused: str = ""
     standing: str = ""
+    error: str = ""
 
     def disagreements(self) -> list[Disagreement]:
         found = [each for each in (probe.disagreement() for probe in self.probes) if each]
+        if self.error:
+            found.append(Disagreement("plan", "error", self.error))
         if self.steered:
             found.append(Disagreement("Q2", "false fit", self.steered))
         if "" in self.refusals:

@@ -17,6 +17,7 @@ _KEPT = {
     *("apiVersion", "kind", "name", "namespace", "image", "containers", "metadata", "spec", "status", "labels", "capacity"),
     *("nodeName", "operator", "topologyKey", "key", "effect", "claimRef", "csi", "accessModes", "storageClassName", "handler"),
     *("features", "id", "seed", "topology_keys", "nodes", "pod_sets", "template", "nodeSelector", CASE_LABEL, HOSTNAME),
+    *("count", "limit", "price", "node", "startup_taints", "daemons", "selector"),
     *("maxSkew", "whenUnsatisfiable", "terminationGracePeriodSeconds", "automountServiceAccountToken", "allocatable", "pod_set"),
 }
 _ROUNDS = 12

@@ -85,10 +85,14 @@ class Wave:
 
     def _start(self, original: Case, id_: str, planner: Planner) -> _Standing:
         case = renamed(original, id_)
-        outcome = planner(case) if self._gangs else Undecidable(())
-        result = Result(original, kind(outcome), _reasons(outcome), standing=id_)
-        if self._probes:
-            result.probes = [ask_planner(case, number) for number in range(len(case.probes))]
+        result = Result(original, standing=id_)
+        outcome: Outcome = Undecidable(())
+        try:
+            outcome = planner(case) if self._gangs else outcome
+            result.probes = [ask_planner(case, number) for number in range(len(case.probes) if self._probes else 0)]
+        except Exception as error:
+            result.error = f"{type(error).__name__}: {error}"
+        result.outcome, result.reasons = kind(outcome), _reasons(outcome)
         return _Standing(original, case, result, outcome)
 
     def _alive(self) -> list[_Standing]:
@@ -96,7 +100,7 @@ class Wave:
 
     async def _ask_probes(self) -> None:
         for number in range(max((len(each.case.probes) for each in self._standing), default=0)):
-            asked = {each.case.id: each for each in self._alive() if number < len(each.case.probes)}
+            asked = {each.case.id: each for each in self._alive() if number < len(each.result.probes)}
             fates = await self._here.run({id_: [questions.probe_pod(each.case, number)] for id_, each in asked.items()})
             for id_, found in fates.items():
                 (fate,) = found.values()
