@@ -302,12 +302,19 @@ def test_luck_is_cheaper_than_a_promise() -> None:
 def test_bought_nodes_come_with_daemons_and_without_passing_taints() -> None:
     taints = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}, {"key": "starting", "effect": "NoExecute"}]
     offered = node("", {GPU: "4", "pods": "5"}, taints=taints)
-    daemon = {"metadata": {"name": "agent", "namespace": ID}, "spec": {"template": template({GPU: "1"})}}
-    offering = Offering("o", offered, 1, startup_taints=["starting"], daemons=["agent"])
-    answers = [oracle.feasible(gang(workers(count), nodes=[], offerings=[offering], daemon_sets=[daemon])) for count in (3, 4)]
-    assert answers == [True, False]
+    form = template({GPU: "1"}, tolerations=[{"key": "corral.dev/booked", "operator": "Exists"}])
+    daemon = {"metadata": {"name": "agent", "namespace": ID}, "spec": {"template": form}}
+    offering = Offering("o", offered, 1, startup_taints=["starting"])
+
+    def most() -> int:
+        cases = [gang(workers(count), nodes=[], offerings=[offering], daemon_sets=[daemon]) for count in range(1, 5)]
+        return sum(oracle.feasible(case) is True for case in cases)
+
+    assert most() == 3
+    form["spec"]["tolerations"] = []
+    assert most() == 4, "no booked node takes this DaemonSet's pods"
     offering.startup_taints.clear()
-    assert oracle.feasible(gang(workers(1), nodes=[], offerings=[offering], daemon_sets=[daemon])) is False
+    assert most() == 0
 
 
 # --- against the definition -----------------------------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """From a case's JSON to a world: the nodes that are there, those that will have joined, the pods of the gang."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from bench.agreement.cases import HOSTNAME, Case, Json, Offering
 from bench.agreement.truth.admitted import Admitted, admit
 from bench.agreement.truth.amounts import counted, resource_list
+from bench.agreement.truth.matching import blocked, on_node
 from bench.agreement.truth.world import Site, World
 
 Bought = Mapping[str, int]
@@ -12,6 +15,8 @@ Bought = Mapping[str, int]
 
 # Taints that say how a node is at the moment: Kubernetes docs, "Well-Known Labels, Annotations and Taints".
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_BORNE_BY_DAEMONS = ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+_BOOKED = {"key": "corral.dev/booked", "effect": "NoSchedule"}
 
 
 def world(case: Case, bought: Bought) -> World:
@@ -47,14 +52,24 @@ def _over(pod: Json) -> bool:
 def _joining(case: Case, offering: Offering, number: int) -> Site:
     """The node that will have joined, its DaemonSets there."""
     name = f"{offering.name}-bought-{number}"
-    sets = {each["metadata"]["name"]: each for each in case.daemon_sets}
-    templates = [(sets[each]["metadata"]["namespace"], sets[each]["spec"]["template"]) for each in offering.daemons]
-    running = tuple(admit(space, each["metadata"], each["spec"], case.others) for space, each in templates)
     labels = {**(offering.node["metadata"].get("labels") or {}), HOSTNAME: name}
-    site = _site(offering.node, name, labels, running)
+    site = _site(offering.node, name, labels, ())
     gone = [taint for taint in site.taints if taint["key"] in offering.startup_taints or taint["key"].startswith(_PASSING)]
-    left = tuple(taint for taint in site.taints if taint not in gone)
-    return Site(name, labels, left, site.cordoned, site.allocatable, running, offering.name)
+    bare = replace(site, taints=tuple(taint for taint in site.taints if taint not in gone), offering=offering.name)
+    return replace(bare, running=tuple(pod for pod in map(partial(_daemon, case), case.daemon_sets) if _runs(pod, bare)))
+
+
+def _daemon(case: Case, daemon_set: Json) -> Admitted:
+    """Its pod with the tolerations that the controller adds (Kubernetes docs, "DaemonSet": Taints and tolerations)."""
+    form = daemon_set["spec"]["template"]
+    added = ({"key": f"node.kubernetes.io/{name}", "operator": "Exists"} for name in _BORNE_BY_DAEMONS)
+    spec = {**form["spec"], "tolerations": [*(form["spec"].get("tolerations") or []), *added]}
+    return admit(daemon_set["metadata"]["namespace"], form["metadata"], spec, case.others)
+
+
+def _runs(daemon: Admitted, site: Site) -> bool:
+    """One that does not bear the mark of booked nodes never comes there."""
+    return on_node(daemon.spec, site.name, site.labels) and not blocked((*site.taints, _BOOKED), daemon.tolerations)
 
 
 def _site(node: Json, name: str, labels: Mapping[str, str], running: tuple[Admitted, ...]) -> Site:
