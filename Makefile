@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint types contracts unit e2e e2e-gangs e2e-parts install lock crds clean
+.PHONY: bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-parts install lock crds clean
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
@@ -35,6 +35,9 @@ e2e-gangs: $(READY)
 
 e2e-parts: $(READY)
 	$(BIN)/pytest -q e2e $(GANGS:%=--ignore=%)
+
+bench-optimality: $(READY)
+	$(BIN)/python -m bench.optimality --cases $(or $(N),2000) --seed $(or $(SEED),1)
 
 install: $(READY)
 
