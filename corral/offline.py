@@ -17,11 +17,10 @@ from corral.manifests import InputError, gangs, load, of_kind
 from corral.report import Answer, show
 from kube import core, nodes, ours, podspec
 from kube.meta import ObjectMeta
+from kube.pools import selects
 from kube.times import instant
 from provisioner.outcomes import bound
 from provisioner.parameters import ParameterError, Terms, poolless, terms
-
-POOL_LABEL = "corral.dev/pool"
 
 
 def run(files: Sequence[Path], output: str = "text") -> int:
@@ -77,7 +76,7 @@ def _nodes(
     pools: Sequence[ours.CapacityPool], machines: Iterable[core.Node], bound: Mapping[str, list[core.Pod]]
 ) -> Iterable[model.Node]:
     for machine in machines:
-        pool = next((pool.metadata.name for pool in pools if _selects(pool, machine)), None)
+        pool = next((pool.metadata.name for pool in pools if selects(pool, machine.metadata.labels)), None)
         if pool:
             yield _node(machine, bound.get(machine.metadata.name, ()), pool)
 
@@ -87,12 +86,6 @@ def _node(machine: core.Node, pods: Sequence[core.Pod], pool: str) -> model.Node
         return nodes.node(machine, pods, pool=pool)
     except ValueError as error:
         raise InputError(f"Node {machine.metadata.name}, with its pods: {error}") from None
-
-
-def _selects(pool: ours.CapacityPool, machine: core.Node) -> bool:
-    labels = machine.metadata.labels
-    wanted = pool.spec.node_selector.match_labels if pool.spec.node_selector else {}
-    return labels.get(POOL_LABEL) == pool.metadata.name or (bool(wanted) and wanted.items() <= labels.items())
 
 
 def _offerings(pool: ours.CapacityPool) -> Iterable[Offering]:

@@ -6,7 +6,7 @@ from typing import TypedDict, Unpack
 from capacity import model
 from capacity.model import Labels, Resources
 from capacity.quantity import amount
-from kube.core import Node, Pod, ResourceList
+from kube.core import Node, Pod, PodSpec, PodTemplateSpec, ResourceList
 from kube.podrules import NO_NAMESPACES, apart, host_ports
 from kube.podspec import taints
 from kube.requests import pod_requests
@@ -63,13 +63,18 @@ def running(pod: Pod, namespaces: Mapping[str, Labels] = NO_NAMESPACES) -> model
     that selects them by labels counts in all.
     """
     meta = pod.metadata
-    return model.Running(
-        namespace=meta.namespace,
-        labels=meta.labels,
-        ports=host_ports(pod.spec),
-        apart=apart(pod.spec, meta.namespace, meta.labels, namespaces),
-        terminating=meta.deletion_timestamp is not None,
-    )
+    return _running(pod.spec, meta.namespace, meta.labels, namespaces, terminating=meta.deletion_timestamp is not None)
+
+
+def coming(template: PodTemplateSpec, namespace: str, namespaces: Mapping[str, Labels] = NO_NAMESPACES) -> model.Running:
+    """A pod of the template that is to run in `namespace`, as far as the template shows what it will be."""
+    return _running(template.spec, namespace, template.metadata.labels, namespaces, terminating=False)
+
+
+def _running(
+    spec: PodSpec, namespace: str, labels: Labels, namespaces: Mapping[str, Labels], *, terminating: bool
+) -> model.Running:
+    return model.Running(namespace, labels, host_ports(spec), apart(spec, namespace, labels, namespaces), terminating)
 
 
 def shape(
@@ -91,6 +96,12 @@ def shape(
         taints=taints(t for t in view.spec.taints if not t.key.startswith(passing)),
         overhead=overhead or {},
     )
+
+
+def bystander(view: Node, pods: Iterable[Pod], namespaces: Mapping[str, Labels] = NO_NAMESPACES) -> model.Bystander:
+    """A node that is nobody's to give, with the pods that count there. `namespaces` as for `running`."""
+    there = tuple(running(pod, namespaces) for pod in pods if not pod.terminal)
+    return model.Bystander(view.metadata.name, view.metadata.labels, there, taints(view.spec.taints))
 
 
 def requested(pods: Iterable[Pod]) -> Resources:

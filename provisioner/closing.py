@@ -6,7 +6,8 @@ A finalizer holds the pool object for so long: without it nobody would know the 
 from collections.abc import Iterable
 
 from kube import ours
-from provisioner.state import POOL_LABEL, SOURCE_LABEL, TAG_POOL, TAG_SOURCE
+from kube.pools import POOL_LABEL
+from provisioner.state import SOURCE_LABEL, TAG_POOL, TAG_SOURCE
 from provisioner.view import ALIVE, View
 
 POOL_FINALIZER = "corral.dev/pool"

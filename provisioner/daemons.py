@@ -7,8 +7,9 @@ from capacity.model import HOSTNAME, Labels, PodSet, Resources, Shape
 from capacity.requirements import Taint, affinity_matches, selector_misses, untolerated
 from kube import core, ours
 from kube.podspec import daemon_pod_set, taints
+from kube.pools import POOL_LABEL
 from kube.requests import PodSpecError
-from provisioner.state import BOOKED, POOL_LABEL
+from provisioner.state import BOOKED
 
 BOOKED_TAINT = Taint(BOOKED, "NoSchedule")
 _NEW_NODE = "a-node-that-is-not-there-yet"

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from capacity.requirements import Taint
 from kube.ours import BookedInstance, BookedPurchase, Booking, BookingSpec, BookingStatus, Launch
+from kube.pools import POOL_LABEL
 from kube.times import stamp
 from provisioner import marks
 from provisioner.clouds.base import CloudError, ErrorKind, Instance, InstanceState, Order
 from provisioner.state import (
     BOOKED,
-    POOL_LABEL,
     SOURCE_LABEL,
     TAG_BOOKING,
     TAG_INSTALLATION,

@@ -1,13 +1,13 @@
 """Limits as budgets: of a pool the nodes a source, on-demand nodes, on-demand money of the day; what several offerings share."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from capacity.model import CapacityType, Offering
+from capacity.model import Budget, CapacityType, Offering
 from capacity.quantity import dollars, money
 from kube import ours
 from provisioner.clouds.base import Instance
-from provisioner.room import Budget
 from provisioner.spend import DAY, cost, day_start
 from provisioner.state import TAG_POOL, TAG_SOURCE
 from provisioner.view import ALIVE, View, in_flight
@@ -63,7 +63,22 @@ def shared(view: View, offerings: Iterable[Offering]) -> tuple[Budget, ...]:
 def _place(sellers: Sequence[Offering]) -> Budget:
     left, whole = max(each.available for each in sellers), max(each.total for each in sellers)
     names = [each.name for each in sellers]
-    return Budget(f"{' and '.join(names)} are the same {left} machines", dict.fromkeys(names, 1), left, whole)
+    return Budget(f"{' and '.join(names)} are the same {left} machines", dict.fromkeys(names, 1), left, whole, same=True)
+
+
+def capped(offerings: Iterable[Offering], budgets: Sequence[Budget]) -> tuple[Offering, ...]:
+    """Each offering as far as the limits allow it by itself, if nobody else took of them."""
+    return tuple(_cap(offering, budgets) for offering in offerings)
+
+
+def _cap(offering: Offering, budgets: Iterable[Budget]) -> Offering:
+    for budget in budgets:
+        weight = budget.weight.get(offering.name, 0)
+        if weight:
+            available = min(offering.available, max(0, budget.left) // weight)
+            why = f"LimitExceeded: {budget.text}" if offering.available and not available else offering.unavailable
+            offering = replace(offering, available=available, total=min(offering.total, budget.whole // weight), unavailable=why)
+    return offering
 
 
 def idle_cost(view: View, pool: ours.CapacityPool) -> int:

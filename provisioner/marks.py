@@ -9,8 +9,9 @@ from typing import Any
 
 from kube import core
 from kube.meta import ObjectMeta
+from kube.pools import POOL_LABEL
 from kube.times import stamp
-from provisioner.state import BOOKED, POOL_LABEL, QUARANTINED_LABEL
+from provisioner.state import BOOKED, QUARANTINED_LABEL
 
 KEY_SUFFIX = ".booking.corral.dev"
 REQUEST = "corral.dev/request"

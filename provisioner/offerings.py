@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from capacity.model import ZONE, CapacityType, Labels, Offering, ReservationUse, Resources, Shape
 from kube import ours
+from kube.pools import POOL_LABEL
 from kube.times import clock, seconds
 from provisioner.backoff import Key
 from provisioner.clouds.base import CloudShape, Reservation
-from provisioner.state import POOL_LABEL, Known
+from provisioner.state import Known
 from provisioner.view import ALIVE, View, in_flight, quarantined
 
 UNTOLD = 100_000

@@ -18,9 +18,8 @@ from provisioner.clouds.base import Cloud, CloudError, ErrorKind
 from provisioner.clouds.registry import Clouds
 from provisioner.creation import Writer
 from provisioner.culprits import Told, culprits
-from provisioner.limits import budgets, idle_cost
+from provisioner.limits import budgets, capped, idle_cost
 from provisioner.offerings import Offers, offers
-from provisioner.room import capped
 from provisioner.snapshots import labels_somewhere, market
 from provisioner.state import CONTROLLER, MANAGER, TAG_INSTALLATION, Known, State
 from provisioner.view import View, take

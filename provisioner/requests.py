@@ -24,11 +24,12 @@ from provisioner.authority import CHECK, Look
 from provisioner.cases import Case, case_of
 from provisioner.closing import closed
 from provisioner.creation import Creator, Writer, traced
+from provisioner.grounds import Grounds
 from provisioner.ordering import turn
 from provisioner.outcomes import Book, broken, pools_of
 from provisioner.progress import Failed, Provisioned, Waiting, attempts, standing
 from provisioner.room import Planner as Plan
-from provisioner.snapshots import NodeCache, room
+from provisioner.snapshots import room
 from provisioner.state import BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, CLASS, MANAGER, REQUESTS_BY_WORKLOAD, State
 from provisioner.statuses import Status, apply_body, news, status_of, stored
 from provisioner.turns import Candidate, Memo, Pass
@@ -81,7 +82,7 @@ class Planner:
         self._creator = Creator(client, state)
         self._accepted: dict[str, Accepted] = {}
         self._said: dict[str, Said] = {}
-        self._cache, self._memo = NodeCache(), Memo()
+        self._grounds, self._memo = Grounds(), Memo()
 
     async def reconcile(self, _key: str) -> Result:
         """One pass: what is new of each request, then plans in turn, then the statuses that changed."""
@@ -175,7 +176,7 @@ class Planner:
         if not cases:
             return [], True
         modes = {name: pool.spec.mode for name, pool in view.pools.items()}
-        ground = room(view, view.pools.values(), self._cache)
+        ground = room(view, view.pools.values(), self._grounds)
         current = Pass(ground, modes, self._plan, self._memo.on(ground))
         done: list[Case] = []
         for case in sorted(cases, key=lambda c: turn(c.request, c.accepted.priority if c.accepted else 0)):

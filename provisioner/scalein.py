@@ -13,13 +13,14 @@ from enum import StrEnum
 from kube import core
 from kube.meta import decode
 from kube.ours import ScaleIn
+from kube.pools import POOL_LABEL
 from kube.resources import NODES, PODS
 from kube.times import instant, seconds
 from provisioner import marks
 from provisioner.clouds.base import CloudError, InstanceState
 from provisioner.observing import is_stranger, scale_in_terms
 from provisioner.pace import Pace
-from provisioner.state import MANAGER, POOL_LABEL, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
+from provisioner.state import MANAGER, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
 from provisioner.steps import ENDED
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, Conflict, NotFound, TransportError

@@ -1,15 +1,17 @@
-"""From a view to the planner's snapshot: nodes that may be booked, offerings that may be bought, and the limits they share."""
+"""From a view to the planner's snapshot: nodes that may be booked, offerings that may be bought, the limits they share, and all
+that counts beside them.
+"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from capacity.model import CapacityType, Labels, Node, PodSet, ReservationUse, Snapshot
+from capacity.model import Bystander, CapacityType, Labels, Node, PodSet, ReservationUse, Running, Snapshot
 from kube import core, ours
-from kube.nodes import node as plan_node
 from kube.times import clock
-from provisioner import daemons
+from provisioner import arrivals, daemons
 from provisioner.closing import closed
 from provisioner.clouds.base import Instance, InstanceState, Reservation
+from provisioner.grounds import Grounds
 from provisioner.limits import budgets, shared
 from provisioner.offerings import Market, Offers, ends, offers
 from provisioner.room import Room
@@ -20,31 +22,6 @@ STALE_SECONDS = 300
 """Age from which a cloud's word is too old to buy on."""
 QUARANTINE = "(quarantined)"
 MARKED = "(marked as booked, being taken or given back)"
-
-
-class NodeCache:
-    """The planner's nodes of an earlier snapshot, for as long as neither node nor pods changed: most don't between two passes."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[core.Node, tuple[core.Pod, ...], Node]] = {}
-
-    def get(self, node: core.Node, pods: tuple[core.Pod, ...], pool: str) -> Node | None:
-        """None for a node whose amounts can't be read."""
-        name = node.metadata.name
-        old = self._known.get(name)
-        if old and old[0] is node and old[2].pool == pool and _same(old[1], pods):
-            return old[2]
-        try:
-            made = plan_node(node, pods, pool=pool)
-        except ValueError:
-            self._known.pop(name, None)
-            return None
-        self._known[name] = (node, pods, made)
-        return made
-
-
-def _same(old: tuple[core.Pod, ...], new: tuple[core.Pod, ...]) -> bool:
-    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
 
 
 def market(view: View, pool: ours.CapacityPool, pods: Sequence[PodSet]) -> Market | None:
@@ -69,21 +46,35 @@ def _blocked(view: View, pool: ours.CapacityPool, base: Market, pods: Sequence[P
     return f"DaemonSetsBlocked in pool {name}: {barrier.message}" if barrier.required else ""
 
 
-def room(view: View, pools: Iterable[ours.CapacityPool], cache: NodeCache) -> Room:
+def room(view: View, pools: Iterable[ours.CapacityPool], grounds: Grounds) -> Room:
     """All that may be given to gangs from these pools now."""
     chosen = sorted(pools, key=lambda pool: pool.metadata.name)
     pods = daemons.daemon_pods(view.daemon_sets)
     sold = [_offers(view, pool, pods) for pool in chosen]
     offerings = tuple(offering for offer in sold for offering in offer.offerings)
-    snapshot = Snapshot(
-        now=int(view.now.timestamp()),
-        nodes=tuple(node for pool in chosen for node in _nodes(view, pool, cache)),
-        offerings=offerings,
-        topology_keys=_keys(chosen),
-        reservations=_uses(sold),
-    )
     limits = tuple(budget for pool in chosen for budget in budgets(view, pool, offerings))
-    return Room(snapshot, (*limits, *shared(view, offerings)))
+    grounds.on(view.namespaces)
+    coming = arrivals.plans(view, lambda name: grounds.selected(name, view.pods_on(name)))
+    stock = grounds.stock(node for pool in chosen for node in _nodes(view, pool, grounds, coming))
+    return Room(
+        Snapshot(
+            now=int(view.now.timestamp()),
+            nodes=stock.nodes,
+            offerings=offerings,
+            topology_keys=_keys(chosen),
+            reservations=_uses(sold),
+            bystanders=grounds.bystanders((*_others(view, chosen, grounds), *arrivals.machines(view, coming))),
+            budgets=(*limits, *shared(view, offerings)),
+            holders={booking.metadata.name: view.holder_of(booking) for booking in view.live},
+            stock=stock,
+        )
+    )
+
+
+def _others(view: View, pools: Sequence[ours.CapacityPool], grounds: Grounds) -> Iterator[Bystander]:
+    """The nodes that none of the pools has for its own."""
+    names = {node.metadata.name for pool in pools for node in view.managed.get(pool.metadata.name, ())}
+    return (grounds.beside(node, view.pods_on(node.metadata.name)) for node in view.nodes if node.metadata.name not in names)
 
 
 def _offers(view: View, pool: ours.CapacityPool, pods: Sequence[PodSet]) -> Offers:
@@ -104,15 +95,25 @@ def _keys(pools: Iterable[ours.CapacityPool]) -> tuple[str, ...]:
 # --- nodes ----------------------------------------------------------------------------------------------------------------
 
 
-def _nodes(view: View, pool: ours.CapacityPool, cache: NodeCache) -> Iterable[Node]:
+def _nodes(view: View, pool: ours.CapacityPool, grounds: Grounds, coming: Mapping[str, arrivals.Plan]) -> Iterable[Node]:
     reservations = _reservations(view, pool)
     shut = f"({why})" if (why := closed(pool)) else None
     for node in view.managed.get(pool.metadata.name, ()):
-        made = cache.get(node, tuple(view.pods_on(node.metadata.name)), pool.metadata.name)
+        name = node.metadata.name
+        there = tuple(view.pods_on(name))
+        made = grounds.get(node, there, pool.metadata.name)
         if made is not None:
             machine = view.instance_of.get(node.spec.provider_id)
-            holder = view.booked_by(node) or _withheld(node) or shut
-            yield _placed(made, holder, machine, reservations, launched=launched(node), going=_going(node, machine))
+            holder = view.booked_by(node)
+            more = _coming(coming.get(holder or ""), name, there, grounds)
+            taken = holder or _withheld(node) or shut
+            placed = _placed(made, taken, machine, reservations, more, launched=launched(node), going=_going(node, machine))
+            yield placed
+
+
+def _coming(plan: arrivals.Plan | None, name: str, there: tuple[core.Pod, ...], grounds: Grounds) -> tuple[Running, ...]:
+    slots = plan.nodes.get(name) if plan and plan.pods else None
+    return plan.at(slots, grounds.selected(name, there)) if plan and slots else ()
 
 
 def _withheld(node: core.Node) -> str | None:
@@ -127,6 +128,7 @@ def _placed(
     holder: str | None,
     machine: Instance | None,
     reservations: Mapping[str, tuple[Reservation, int | None]],
+    coming: tuple[Running, ...],
     *,
     launched: bool,
     going: bool,
@@ -145,6 +147,7 @@ def _placed(
         capacity_type=kind,
         reservation=reservation.id if reservation else None,
         ends=end,
+        pods=(*node.pods, *coming) if coming else node.pods,
     )
 
 

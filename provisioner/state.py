@@ -19,7 +19,6 @@ MANAGER = "corral-provisioner"
 
 BOOKED = "corral.dev/booked"
 FINALIZER = "corral.dev/booking"
-POOL_LABEL = "corral.dev/pool"
 SOURCE_LABEL = "corral.dev/source"
 QUARANTINED_LABEL = "corral.dev/quarantined"
 

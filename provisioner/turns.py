@@ -70,7 +70,7 @@ class Pass:
         found = self.memo.get(key)
         if found is None:
             room = self.room.only(pools).without(names, "a gang that is first in turn")
-            found = room.plan(bound(accepted.gang, accepted.terms, room.snapshot), accepted.terms.preferences, self.planner)
+            found = self.planner(bound(accepted.gang, accepted.terms, room.snapshot), room.snapshot, accepted.terms.preferences)
             self.memo[key] = found
         return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
 
@@ -103,7 +103,7 @@ class Memo:
     def on(self, room: Room) -> dict[Key, Outcome]:
         """What is known on this ground; another ground starts anew. Time alone changes nothing where nothing starts or ends."""
         timed = any(o.starts or o.ends for o in room.snapshot.offerings) or any(n.ends for n in room.snapshot.nodes)
-        ground = Room(replace(room.snapshot, now=room.snapshot.now // 30 if timed else 0), room.budgets)
+        ground = Room(replace(room.snapshot, now=room.snapshot.now // 30 if timed else 0))
         if ground != self.ground:
             self.ground, self.known = ground, {}
         return self.known

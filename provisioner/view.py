@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 
+from capacity.model import Holder, Labels, Running
 from kube import core, ours
+from kube.pools import POOL_LABEL, selects
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Instance, InstanceState
-from provisioner.state import POOL_LABEL, QUARANTINED_LABEL, TAG_BOOKING, TAG_PURCHASE, Known, State
+from provisioner.company import holder_of, pods_of
+from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_PURCHASE, Known, State
 
 OVER = frozenset({"Released", "Failed"})
 GOING = frozenset({"Releasing", "Failing"})
@@ -20,9 +23,20 @@ def no_pods(_: str) -> list[core.Pod]:
     return []
 
 
+def unseen_pods(_: ours.Booking) -> Mapping[str, Running]:
+    return {}
+
+
+def unseen_gang(booking: ours.Booking) -> Holder:
+    return Holder(booking.spec.request.name)
+
+
 @dataclass(frozen=True)
 class View:
-    """`pods_on` gives the pods that count on a node, by its name; `spent` each pool's on-demand micro-dollars of the day."""
+    """`pods_on` gives the pods that count on a node, by its name; `spent` each pool's on-demand micro-dollars of the day.
+
+    `pods_of` gives one pod of each pod set of a booking, as far as it is known; `holder_of` how others see the booking.
+    """
 
     now: datetime
     pools: Mapping[str, ours.CapacityPool]
@@ -33,6 +47,9 @@ class View:
     backoffs: Backoffs = field(default_factory=Backoffs)
     spent: Mapping[str, int] = field(default_factory=dict)
     pods_on: Callable[[str], Iterable[core.Pod]] = no_pods
+    pods_of: Callable[[ours.Booking], Mapping[str, Running]] = unseen_pods
+    holder_of: Callable[[ours.Booking], Holder] = unseen_gang
+    namespaces: Mapping[str, Labels] = field(default_factory=dict)
 
     @cached_property
     def live(self) -> tuple[ours.Booking, ...]:
@@ -101,20 +118,15 @@ def take(state: State, now: datetime, more: Mapping[str, ours.Booking] | None = 
         backoffs=state.backoffs,
         spent={name: state.ledger.spent(name, bookings, now) for name in pools},
         pods_on=state.pods_on,
+        pods_of=partial(pods_of, state=state),
+        holder_of=partial(holder_of, state=state),
+        namespaces=state.namespace_labels(),
     )
 
 
 def selecting(node: core.Node, pools: Iterable[ours.CapacityPool]) -> tuple[str, ...]:
     """Names of the pools that the node belongs to: launched for it, or matched by its `nodeSelector`."""
-    return tuple(pool.metadata.name for pool in pools if _selects(pool, node))
-
-
-def _selects(pool: ours.CapacityPool, node: core.Node) -> bool:
-    labels = node.metadata.labels
-    if labels.get(POOL_LABEL) == pool.metadata.name:
-        return True
-    wanted = pool.spec.node_selector.match_labels if pool.spec.node_selector else {}
-    return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())
+    return tuple(pool.metadata.name for pool in pools if selects(pool, node.metadata.labels))
 
 
 def launched(node: core.Node) -> bool:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from capacity.model import Budget
 from provisioner.limits import budgets, idle_cost, shared
 from provisioner.offerings import Market, offers
-from provisioner.room import Budget
 from provisioner.view import View
 from tests.provisioner.make import booking, instance, known, on_demand, pool, purchase, source, view
 

@@ -11,7 +11,8 @@ from capacity.plan import plan
 from capacity.requirements import Toleration
 from kube import ours
 from provisioner.clouds.base import InstanceState
-from provisioner.snapshots import MARKED, QUARANTINE, NodeCache, room
+from provisioner.grounds import Grounds
+from provisioner.snapshots import MARKED, QUARANTINE, room
 from provisioner.view import View
 from tests.provisioner.make import (
     NOW,
@@ -34,7 +35,7 @@ BOOKED = {"taints": [{"key": "corral.dev/booked", "effect": "NoSchedule"}]}
 
 
 def nodes(seen: View) -> dict[str, Node]:
-    return {each.name: each for each in room(seen, seen.pools.values(), NodeCache()).snapshot.nodes}
+    return {each.name: each for each in room(seen, seen.pools.values(), Grounds()).snapshot.nodes}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_a_node_of_two_pools_is_not_planned_on() -> None:
 )
 def test_nothing_new_on_a_closed_pool(of: ours.CapacityPool, why: str) -> None:
     seen = view(of, nodes=(node("n"),))
-    made = room(seen, seen.pools.values(), NodeCache()).snapshot
+    made = room(seen, seen.pools.values(), Grounds()).snapshot
     assert [each.booked_by for each in made.nodes] == [f"({why})"]
     assert {(each.available, each.unavailable) for each in made.offerings} == {(0, why)}
 
@@ -74,10 +75,10 @@ def test_a_gang_is_not_planned_on_one_reservation_twice() -> None:
     """cr-1 has 8 machines in all, whichever pool buys them."""
     seen = view(pool("p", source()), pool("q", source()))
     pods = PodSet("main", 9, {"cpu": 8000, "nvidia.com/gpu": 8}, tolerations=(Toleration("gpu", "Exists"),))
-    made = room(seen, seen.pools.values(), NodeCache())
-    outcome = made.plan(Gang("g", (pods,)), Preferences(), plan)
+    made = room(seen, seen.pools.values(), Grounds())
+    outcome = plan(Gang("g", (pods,)), made.snapshot, Preferences())
     assert isinstance(outcome, Shortfall)
-    assert isinstance(made.plan(Gang("g", (replace(pods, count=8),)), Preferences(), plan), Plan)
+    assert isinstance(plan(Gang("g", (replace(pods, count=8),)), made.snapshot, Preferences()), Plan)
 
 
 def test_an_idle_machine_is_known_by_its_reservation() -> None:
@@ -110,36 +111,36 @@ def test_a_node_with_unreadable_amounts_is_left_out() -> None:
 )
 def test_an_old_word_of_the_cloud(age: int, bought: bool) -> None:
     seen = view(known={"p": known(at=NOW - timedelta(seconds=age), error="connection refused")})
-    made = room(seen, seen.pools.values(), NodeCache()).snapshot
+    made = room(seen, seen.pools.values(), Grounds()).snapshot
     assert any(each.available for each in made.offerings) is bought
     assert all(each.total for each in made.offerings)
 
 
 def test_nothing_is_bought_where_a_required_daemon_set_is_missing() -> None:
     seen = view(pool("p", readiness={"requiredDaemonSets": ["kube-system/d"]}))
-    made = room(seen, seen.pools.values(), NodeCache()).snapshot
+    made = room(seen, seen.pools.values(), Grounds()).snapshot
     assert {each.available for each in made.offerings} == {0}
     assert made.offerings[0].unavailable.startswith("DaemonSetsBlocked in pool p: DaemonSet kube-system/d: required")
 
 
 def test_one_that_is_not_required_blocks_nothing() -> None:
     seen = view(daemon_sets=(daemon_set("d", {"key": "gpu", "operator": "Exists"}),))
-    made = room(seen, seen.pools.values(), NodeCache()).snapshot
+    made = room(seen, seen.pools.values(), Grounds()).snapshot
     assert all(each.available for each in made.offerings)
 
 
 def test_keys_of_all_pools_from_wide_to_narrow() -> None:
     seen = view(pool("a", topologyKeys=[ZONE, "block"]), pool("b", topologyKeys=[ZONE, RACK]))
-    assert room(seen, seen.pools.values(), NodeCache()).snapshot.topology_keys == (ZONE, "block", RACK)
+    assert room(seen, seen.pools.values(), Grounds()).snapshot.topology_keys == (ZONE, "block", RACK)
 
 
 def test_a_pool_whose_cloud_was_never_heard_sells_nothing() -> None:
     seen = view(known={})
-    assert room(seen, seen.pools.values(), NodeCache()).snapshot.offerings == ()
+    assert room(seen, seen.pools.values(), Grounds()).snapshot.offerings == ()
 
 
 def test_the_cache_answers_for_the_same_objects_alone() -> None:
-    cache, there = NodeCache(), node("n")
+    cache, there = Grounds(), node("n")
     first = cache.get(there, (), "p")
     assert cache.get(there, (), "p") is first
     assert cache.get(node("n"), (), "p") is not first

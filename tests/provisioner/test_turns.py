@@ -11,10 +11,11 @@ from capacity.requirements import Toleration
 from kube import ours
 from provisioner.acceptance import Accepted
 from provisioner.clouds.base import ZoneStock
+from provisioner.grounds import Grounds
 from provisioner.outcomes import Book, Next
 from provisioner.parameters import terms
 from provisioner.progress import Failed, ToPlan, Waiting
-from provisioner.snapshots import NodeCache, room
+from provisioner.snapshots import room
 from provisioner.turns import Candidate, Memo, Pass
 from tests.provisioner.make import NOW, RACK, inventory, known, policy, pool, reservation, view
 
@@ -42,7 +43,7 @@ def run(*line: Candidate, pools: tuple[ours.CapacityPool, ...] = (pool(),), free
     stock = (ZoneStock("h100", "west", 5),)
     there = known(inventory=inventory(reservation(used=8 - sum(free), free=free), stock=stock))
     seen = view(*pools, known={each.metadata.name: there for each in pools})
-    ground = room(seen, pools, NodeCache())
+    ground = room(seen, pools, Grounds())
     current = Pass(ground, {each.metadata.name: each.spec.mode for each in pools}, plan, Memo().on(ground))
     found = []
     for each in line:
@@ -145,7 +146,7 @@ def test_nothing_is_planned_twice_on_equal_ground() -> None:
     memo, pools = Memo(), (pool(),)
     for _ in range(3):
         seen = view(*pools)
-        ground = room(seen, pools, NodeCache())
+        ground = room(seen, pools, Grounds())
         current = Pass(ground, {"p": "Active"}, counting, memo.on(ground))
         for name in ("one", "two"):
             current.turn(candidate(name, 9, rack=True))

@@ -1,0 +1,15 @@
+"""Which nodes belong to a pool."""
+
+from capacity.model import Labels
+from kube.ours import CapacityPool
+
+POOL_LABEL = "corral.dev/pool"
+"""Names the pool that a node was launched for."""
+
+
+def selects(pool: CapacityPool, labels: Labels) -> bool:
+    """Whether a node with these labels was launched for the pool or bears those of its `nodeSelector`: an empty one matches none."""
+    if labels.get(POOL_LABEL) == pool.metadata.name:
+        return True
+    wanted = pool.spec.node_selector.match_labels if pool.spec.node_selector else {}
+    return bool(wanted) and wanted.items() <= labels.items()
