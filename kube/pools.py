@@ -8,7 +8,7 @@ POOL_LABEL = "corral.dev/pool"
 
 
 def selects(pool: CapacityPool, labels: Labels) -> bool:
-    """Whether a node with these labels was launched for the pool or bears those of its `nodeSelector`: an empty one matches none."""
+    """Whether a node with these labels was launched for the pool or bears what its `nodeSelector` asks for, if anything."""
     if labels.get(POOL_LABEL) == pool.metadata.name:
         return True
     wanted = pool.spec.node_selector.match_labels if pool.spec.node_selector else {}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capacity.model import HOSTNAME, Labels, PodSet, Resources, Shape
-from capacity.requirements import Taint, affinity_matches, selector_misses, untolerated
+from capacity.requirements import HostPort, Taint, affinity_matches, selector_misses, untolerated
 from kube import core, ours
 from kube.podspec import daemon_pod_set, taints
 from kube.pools import POOL_LABEL
@@ -58,6 +58,11 @@ def _pod(daemon_set: core.DaemonSet) -> PodSet | None:
 def overheads(pool: ours.CapacityPool, shapes: Iterable[Shape], daemons: Sequence[PodSet]) -> Mapping[str, Resources]:
     """Shape name -> what the DaemonSets that run on its booked nodes take of each."""
     return {shape.name: _sum(pod.requests for pod in daemons if _booked(pod, shape, pool)) for shape in shapes}
+
+
+def ports(pool: ours.CapacityPool, shapes: Iterable[Shape], daemons: Sequence[PodSet]) -> Mapping[str, tuple[HostPort, ...]]:
+    """Shape name -> the host ports that these DaemonSets bind there."""
+    return {shape.name: tuple(port for pod in daemons if _booked(pod, shape, pool) for port in pod.ports) for shape in shapes}
 
 
 def _booked(pod: PodSet, shape: Shape, pool: ours.CapacityPool) -> bool:

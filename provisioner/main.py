@@ -128,6 +128,7 @@ def _wake_on_changes(state: State, wake: Callable[[], None]) -> None:
     """A pass for all that a plan rests on. Changes that no plan depends on wake nobody: heartbeats, statuses of our own."""
     state.nodes.on_change(lambda old, new: wake() if _node_facts(old) != _node_facts(new) else None)
     state.pods.on_change(lambda old, new: wake() if _pod_facts(old) != _pod_facts(new) else None)
+    state.namespaces.on_change(lambda old, new: wake() if _labels(old) != _labels(new) else None)
     state.workloads.on_change(lambda old, new: wake() if _quota_facts(old) != _quota_facts(new) else None)
     state.pools.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
     state.policies.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
@@ -144,7 +145,11 @@ def _node_facts(node: core.Node | None) -> object:
 
 
 def _pod_facts(pod: core.Pod | None) -> object:
-    return pod and (pod.spec.node_name, pod.terminal)
+    return pod and (pod.spec.node_name, pod.terminal, pod.metadata.labels, pod.metadata.deletion_timestamp)
+
+
+def _labels(item: core.Namespace | None) -> object:
+    return item and item.metadata.labels
 
 
 def _quota_facts(workload: kueue.Workload | None) -> object:

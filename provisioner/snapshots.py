@@ -31,7 +31,12 @@ def market(view: View, pool: ours.CapacityPool, pods: Sequence[PodSet]) -> Marke
         return None
     base = Market(view, pool, known)
     shapes = [shape.shape for shape in base.shapes().values()]
-    return replace(base, overhead=daemons.overheads(pool, shapes, pods), blocked=_blocked(view, pool, base, pods, known))
+    return replace(
+        base,
+        overhead=daemons.overheads(pool, shapes, pods),
+        ports=daemons.ports(pool, shapes, pods),
+        blocked=_blocked(view, pool, base, pods, known),
+    )
 
 
 def _blocked(view: View, pool: ours.CapacityPool, base: Market, pods: Sequence[PodSet], known: Known) -> str:

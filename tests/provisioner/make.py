@@ -99,6 +99,12 @@ def node(name: str, *, provider_id: str = "", labels: dict[str, str] | None = No
     return decode(value, core.Node)
 
 
+def pod(name: str, *, phase: str = "Running", **spec: Any) -> core.Pod:
+    """A pod of namespace team with label app=x."""
+    value = {"metadata": {"name": name, "namespace": "team", "labels": {"app": "x"}}, "spec": spec, "status": {"phase": phase}}
+    return decode(value, core.Pod)
+
+
 def purchase(name: str = "p0", count: int = 2, **more: Any) -> ours.BookedPurchase:
     base = {
         "name": name,
@@ -160,7 +166,7 @@ def daemon_set(name: str, *tolerations: dict[str, str], namespace: str = "kube-s
 
 
 def template(name: str = "tpl", **more: Any) -> core.PodTemplate:
-    """Owned by Workload job (uid wl-uid); a pod takes a whole h100 node."""
+    """Owned by Workload job (uid wl-uid); a pod takes a whole h100 node. `pod_labels` are those of its pods."""
     requests = more.get("requests", {"cpu": "8", "nvidia.com/gpu": "8"})
     container = {"name": "worker", "resources": {"requests": requests}}
     value = {
@@ -171,7 +177,10 @@ def template(name: str = "tpl", **more: Any) -> core.PodTemplate:
             "labels": {"corral.dev/pod-set": more.get("pod_set", "main")},
             "ownerReferences": [{"kind": "Workload", "name": "job", "uid": more.get("owner", "wl-uid"), "controller": True}],
         },
-        "template": {"spec": {"containers": [container], "tolerations": [GPU_TOLERATION], **more.get("spec", {})}},
+        "template": {
+            "metadata": {"labels": more.get("pod_labels", {})},
+            "spec": {"containers": [container], "tolerations": [GPU_TOLERATION], **more.get("spec", {})},
+        },
     }
     return decode(value, core.PodTemplate)
 

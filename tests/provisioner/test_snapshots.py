@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capacity.model import ZONE, CapacityType, Gang, Node, Plan, PodSet, Preferences, Shortfall
+from capacity.model import ZONE, CapacityType, Gang, Holder, Node, Plan, PodSet, Preferences, Running, Shortfall
 from capacity.plan import plan
 from capacity.requirements import Toleration
 from kube import ours
@@ -24,6 +24,7 @@ from tests.provisioner.make import (
     inventory,
     known,
     node,
+    pod,
     pool,
     reservation,
     source,
@@ -134,13 +135,56 @@ def test_keys_of_all_pools_from_wide_to_narrow() -> None:
     assert room(seen, seen.pools.values(), Grounds()).snapshot.topology_keys == (ZONE, "block", RACK)
 
 
+def test_nodes_of_no_pool_and_their_pods_stand_by() -> None:
+    away, shared = node("away", labels={"team": "web"}), node("shared", labels={"x": "y"})
+    pods = {"away": [pod("a"), pod("b", phase="Failed")]}
+    pools = pool("p", **ADOPTING), pool("q", nodeSelector={"matchLabels": {"x": "y"}})
+    seen = view(*pools, nodes=(node("n"), away, shared), pods_on=lambda name: pods.get(name, []))
+    made = room(seen, seen.pools.values(), Grounds()).snapshot
+    assert [each.name for each in made.nodes] == ["n"]
+    assert {each.name: [pod.labels for pod in each.pods] for each in made.bystanders} == {"away": [{"app": "x"}], "shared": []}
+    assert made.bystanders[0].labels["team"] == "web"
+
+
+def test_limits_and_holders_are_part_of_the_snapshot() -> None:
+    held = booking("b", nodes=("n",))
+    seen = view(
+        pool("p", limits={"onDemandNodes": 3}, **ADOPTING),
+        nodes=(node("n"),),
+        bookings=(held,),
+        holder_of=lambda each: Holder(f"job/{each.metadata.name}", 7),
+    )
+    made = room(seen, seen.pools.values(), Grounds()).snapshot
+    assert [(each.left, each.whole, each.same) for each in made.budgets] == [(3, 3, False)]
+    assert made.holders == {"b": Holder("job/b", 7)}
+    assert made.nodes[0].booked_by == "b"
+
+
+def test_pods_to_come_for_a_booking_are_seen_on_its_nodes() -> None:
+    here = pod("b-1", nodeSelector={"b.booking.corral.dev/main": "true"})
+    held = booking("b", nodes=("n", "m"))
+    coming = Running("team", {"app": "y"})
+    seen = view(
+        pool("p", **ADOPTING),
+        nodes=(node("n"), node("m")),
+        bookings=(held,),
+        pods_on=lambda name: [here] if name == "n" else [],
+        pods_of=lambda _: {"main": coming},
+    )
+    made = room(seen, seen.pools.values(), Grounds()).snapshot
+    assert {each.name: [pod.labels for pod in each.pods] for each in made.nodes} == {"n": [{"app": "x"}], "m": [{"app": "y"}]}
+
+
+def test_the_index_of_nodes_is_the_snapshots_own() -> None:
+    seen, grounds = view(pool("p", **ADOPTING), nodes=(node("n"), node("m"))), Grounds()
+    first = room(seen, seen.pools.values(), grounds).snapshot
+    again = room(seen, seen.pools.values(), grounds).snapshot
+    assert first.stock is not None
+    assert first.stock.nodes is first.nodes
+    assert again.nodes is first.nodes
+    assert again.bystanders is first.bystanders
+
+
 def test_a_pool_whose_cloud_was_never_heard_sells_nothing() -> None:
     seen = view(known={})
     assert room(seen, seen.pools.values(), Grounds()).snapshot.offerings == ()
-
-
-def test_the_cache_answers_for_the_same_objects_alone() -> None:
-    cache, there = Grounds(), node("n")
-    first = cache.get(there, (), "p")
-    assert cache.get(there, (), "p") is first
-    assert cache.get(node("n"), (), "p") is not first
