@@ -1,7 +1,7 @@
 """One instance: the planner's answer against what is true of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from bench.agreement import oracle
@@ -53,9 +53,11 @@ def judge(instance: Instance) -> Judged:
 
 
 def answer(instance: Instance) -> Outcome:
-    case = instance.case
-    gang = Gang(case.id, tuple(pod_set(case, each.name, each.count, each.template) for each in case.pod_sets))
-    return plan(gang, snapshot(case), replace(Preferences(), price_ceiling=instance.ceiling))
+    return plan(gang(instance.case), snapshot(instance.case), Preferences(price_ceiling=instance.ceiling))
+
+
+def gang(case: Case) -> Gang:
+    return Gang(case.id, tuple(pod_set(case, each.name, each.count, each.template) for each in case.pod_sets))
 
 
 def marking(found: Plan) -> Marking:
