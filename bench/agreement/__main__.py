@@ -43,10 +43,12 @@ async def _run(plane: ControlPlane, options: argparse.Namespace, cases: Sequence
         results = await run_all(here, cases, lambda done: _tell(done, len(cases), began))
         seconds = time.monotonic() - began
         _judge(results)
-        mutations = await caught(here, results) if not options.no_mutations else []
-        known = await _replay(here)
-        run = Run(options.seed, _versions(), seconds, results, mutations, known)
+        run = Run(options.seed, _versions(), seconds, results)
         report = options.out or RESULTS / f"agreement-{len(cases)}-{options.seed}"
+        write(run, report)
+        known = await _replay(here)
+        run.kept = {name: result.disagreements() for name, result in known.items() if result.disagreements()}
+        run.mutations = await caught(here, [*results, *known.values()]) if not options.no_mutations else []
         write(run, report)
         if run.wrong() and not options.no_shrink:
             run.shrunk = await _shrink(here, results)
@@ -64,12 +66,12 @@ def _judge(results: Sequence[Result]) -> None:
         result.oracle = oracle.feasible(without_cordoned(result.case))
 
 
-async def _replay(here: Field) -> dict[str, list[Disagreement]]:
-    """What is wrong with the kept cases, by name."""
+async def _replay(here: Field) -> dict[str, Result]:
+    """The kept cases, put to both once more, by name."""
     known = kept.load()
     results = await run_all(here, [each.case for each in known.values()])
     _judge(results)
-    return {name: result.disagreements() for name, result in zip(known, results, strict=True) if result.disagreements()}
+    return dict(zip(known, results, strict=True))
 
 
 async def _shrink(here: Field, results: Sequence[Result]) -> dict[str, str]:

@@ -127,6 +127,9 @@ def node_affinity(draft: Draft) -> None:
     for _ in range(draft.rng.randrange(1, 4)):
         many = draft.rng.choice((0, 1, 1, 1, 2, 2))
         terms.append({"matchExpressions": [_expression(draft) for _ in range(many)]} if many else {})
+    if draft.chance(30):  # a bound that some node's label is exactly at
+        draft.labels(draft.name_of_node())["gen"] = "7"
+        terms = [{"matchExpressions": [{"key": "gen", "operator": draft.rng.choice(("Gt", "Lt")), "values": ["7"]}]}]
     spec_of(draft)["affinity"] = required_affinity(*terms)
 
 

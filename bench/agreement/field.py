@@ -133,12 +133,12 @@ class Field:
             await asyncio.sleep(0.02)
 
     async def _until_cached(self) -> None:
-        """The scheduler's cache holds as many nodes and bound pods as the API server."""
-        nodes = len((await self.api.call("GET", path("Node") + "?resourceVersion=0"))["items"])
+        """The scheduler's cache holds as many nodes and bound pods as the API server; its gauges are a second late at most."""
         end = time.monotonic() + _LONGEST
         while time.monotonic() < end:
-            gauges = await self.api.gauges()
+            nodes = len((await self.api.call("GET", path("Node")))["items"])
             pods = sum(1 for fate in self.fates.values() if fate.node)
+            gauges = await self.api.gauges()
             if (gauges["nodes"], gauges["pods"]) == (nodes, pods):
                 return
             await asyncio.sleep(_LOOK)

@@ -161,7 +161,7 @@ def _constraint(draft: Draft) -> Json:
         "topologyKey": rng.choice((ZONE, RACK, HOSTNAME)),
         "whenUnsatisfiable": "DoNotSchedule",
     }
-    selector = rng.choice((own, own, own, _selector(draft), {}))
+    selector = rng.choice((*[own] * 7, _selector(draft), _selector(draft), {}))
     if selector is not None:
         constraint["labelSelector"] = selector
     if draft.chance(20):

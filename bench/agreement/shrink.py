@@ -116,7 +116,10 @@ def _deepest_last_first(paths: Sequence[Path]) -> list[Path]:
 
 
 def _consistent(value: Json) -> Json:
-    """Without pods and probes of nodes and pod sets that are gone."""
+    """Without pods, probes and daemons of nodes, pod sets and DaemonSets that are gone."""
+    daemons = {each["metadata"]["name"] for each in value["daemon_sets"]}
+    for offering in value["offerings"]:
+        offering["daemons"] = [name for name in offering["daemons"] if name in daemons]
     nodes = {node["metadata"]["name"] for node in value["nodes"]}
     sets = {pod_set["name"] for pod_set in value["pod_sets"]}
     value["pods"] = [pod for pod in value["pods"] if pod["spec"]["nodeName"] in nodes]
