@@ -7,7 +7,7 @@ import pytest
 
 from bench.agreement import oracle
 from bench.agreement.cases import HOSTNAME, ID, REQUIRED_LEVEL, Case, Offering, PodSet, container, node, pod, template
-from bench.agreement.oracle import SLICE_LEVEL, SLICE_SIZE
+from bench.agreement.oracle import GROUP, SLICE_LEVEL, SLICE_SIZE
 from bench.agreement.truth import reach
 from bench.agreement.truth.amounts import exact, pod_amounts
 from bench.agreement.truth.assign import within_levels
@@ -199,6 +199,115 @@ def test_feasible(case: Case, answer: bool) -> None:
     assert oracle.feasible(case) is answer
 
 
+def full(name: str, zone: str, role: str = "worker") -> tuple[dict[str, Any], dict[str, Any]]:
+    """A node without room, and the pod that takes it."""
+    return host(name, 1, zone), pod(f"on-{name}", template({GPU: "1"}, {"role": role}), node_name=name)
+
+
+@pytest.mark.parametrize(
+    ("selector", "answer"),
+    [
+        pytest.param(ROLE, True, id="a-marked-node-without-room-raises-the-minimum"),
+        pytest.param({}, True, id="an-empty-selector-counts-nobody"),
+        pytest.param({"matchLabels": {"role": "worker", "case": "other"}}, True, id="who-does-not-count-itself"),
+        pytest.param({"matchExpressions": [{"key": "role", "operator": "NotIn", "values": ["other"]}]}, True, id="by-expression"),
+        pytest.param({"matchLabels": {"case": ID}}, True, id="others-count-too"),
+    ],
+)
+def test_two_of_a_spread_in_one_zone_beside_a_full_one(selector: dict[str, Any], answer: bool) -> None:
+    node_, running = full("b", "z1")
+    rules = over(ZONE, minDomains=2, labelSelector=selector)
+    case = gang(workers(2, topologySpreadConstraints=rules), nodes=[host("a", 2, "z0"), node_], pods=[running])
+    assert oracle.feasible(case) is answer
+
+
+def test_the_full_zone_does_not_count_without_its_mark() -> None:
+    """With one zone fewer than minDomains the minimum is 0: one pod and no more."""
+    node_, running = full("b", "z1")
+    rules = over(ZONE, minDomains=2)
+    case = gang(workers(2, topologySpreadConstraints=rules), nodes=[host("a", 2, "z0"), node_], pods=[running])
+    answers = [oracle.survives(case, marking) for marking in ([("a", frozenset({"worker"}))], both("worker"))]
+    assert answers == [False, True]
+
+
+def test_labels_that_match_label_keys_adds() -> None:
+    """Only pods of the same version count, of which the running one isn't."""
+    node_, running = full("b", "z1")
+    rules = over(ZONE, minDomains=2, matchLabelKeys=["version"])
+    asking = workers(2, topologySpreadConstraints=rules)
+    asking.template["metadata"]["labels"]["version"] = "2"
+    assert oracle.feasible(gang(asking, nodes=[host("a", 2, "z0"), node_], pods=[running])) is False
+
+
+@pytest.mark.parametrize(
+    ("where", "answer"),
+    [
+        pytest.param({}, False, id="its-own-namespace"),
+        pytest.param({"namespaces": ["b"]}, True, id="by-name"),
+        pytest.param({"namespaceSelector": {"matchLabels": {"team": "b"}}}, True, id="by-label"),
+        pytest.param({"namespaceSelector": {"matchLabels": {"team": "c"}}}, False, id="of-another-team"),
+        pytest.param({"namespaceSelector": {}}, True, id="all"),
+        pytest.param(
+            {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "b"}}}, True, id="by-the-label-of-its-name"
+        ),
+    ],
+)
+def test_namespaces_of_a_term(where: dict[str, Any], answer: bool) -> None:
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"role": "lead"}}, **where}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    lead = pod("lead", template(labels={"role": "lead"}), node_name="a", namespace="b")
+    space = {"kind": "Namespace", "metadata": {"name": "b", "labels": {"team": "b"}}}
+    case = gang(workers(1, affinity=affinity), nodes=TWO, pods=[lead], others=[space])
+    assert oracle.fits(case, "worker", "a") is answer
+
+
+def test_host_network_makes_a_host_port_of_every_port() -> None:
+    asking = PodSet("worker", 2, template(hostNetwork=True))
+    asking.template["spec"]["containers"] = [container(ports=[{"containerPort": 29500}])]
+    answers = [oracle.feasible(gang(asking, nodes=nodes)) for nodes in (TWO, TWO[:1])]
+    assert answers == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("volume", "labels", "answer"),
+    [
+        pytest.param({}, {}, [True, True, True], id="from-everywhere"),
+        pytest.param({"nodeAffinity": ["z0"]}, {}, [True, False, False], id="node-affinity"),
+        pytest.param({}, {"topology.kubernetes.io/zone": "v0"}, [True, False, True], id="a-node-without-zones-is-not-asked"),
+        pytest.param({}, {"topology.kubernetes.io/zone": "v0__v1"}, [True, True, True], id="two-zones"),
+        pytest.param({}, {"failure-domain.beta.kubernetes.io/zone": "v1"}, [False, True, True], id="the-old-label"),
+    ],
+)
+def test_volumes(volume: dict[str, Any], labels: dict[str, str], answer: list[bool]) -> None:
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": volume.get("nodeAffinity", [])}]}]
+    spec = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}} if volume else {}
+    others = [
+        {"kind": "PersistentVolume", "metadata": {"name": "pv", "labels": labels}, "spec": spec},
+        {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": ID}, "spec": {"volumeName": "pv"}},
+    ]
+    zones = [{"topology.kubernetes.io/zone": "v0"}, {"topology.kubernetes.io/zone": "v1"}, {}]
+    nodes = [host(name, 4, f"z{number}", **zones[number]) for number, name in enumerate("abc")]
+    asking = workers(1, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    case = gang(asking, nodes=nodes, others=others)
+    assert [oracle.fits(case, "worker", name) for name in "abc"] == answer
+
+
+def test_alike_nodes_to_be_bought_share_evenly_where_they_must() -> None:
+    offering = Offering("o", node("", {GPU: "2", "pods": "9"}), 2)
+    answers = [oracle.feasible(gang(workers(count), nodes=[], offerings=[offering])) for count in (4, 5)]
+    assert answers == [True, False]
+
+
+def test_pod_sets_of_one_level_share_its_domain_unless_grouped_apart() -> None:
+    first, second = workers(4), workers(4, name="second")
+    case = gang(first, second, nodes=TWO)
+    first.template["metadata"]["annotations"] = {REQUIRED_LEVEL: ZONE}
+    second.template["metadata"]["annotations"] = {REQUIRED_LEVEL: ZONE}
+    assert oracle.feasible(case) is False
+    second.template["metadata"]["annotations"][GROUP] = "apart"
+    assert oracle.feasible(case) is True
+
+
 def test_a_search_that_is_too_big_says_so() -> None:
     assert oracle.feasible(gang(workers(8), nodes=TWO), limit=2) is None
     assert oracle.survives(gang(workers(8), nodes=TWO), [("a", frozenset({"worker"}))], limit=2) is None
@@ -315,6 +424,13 @@ def test_bought_nodes_come_with_daemons_and_without_passing_taints() -> None:
     assert most() == 4, "no booked node takes this DaemonSet's pods"
     offering.startup_taints.clear()
     assert most() == 0
+
+
+def test_no_order_may_break_a_slice() -> None:
+    case = gang(workers(4), nodes=[host("a", 4, "z0"), host("b", 4, "z1")])
+    case.pod_sets[0].template["metadata"]["annotations"] = {SLICE_LEVEL: ZONE, SLICE_SIZE: "2"}
+    assert oracle.survives(case, both("worker")) is False
+    assert oracle.survives(case, [("a", frozenset({"worker"}))]) is True
 
 
 # --- against the definition -----------------------------------------------------------------------------------------------------
