@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube.kueue import PodSetAssignment, ResourceFlavor, TopologyRequest, Workload, WorkloadPodSet
-from kube.levels import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
+from kube.levels import (
+    MADE_BY,
+    PLACED_BY_KUEUE,
+    PREFERRED_TOPOLOGY,
+    REQUIRED_TOPOLOGY,
+    SLICE_SIZE,
+    SLICE_TOPOLOGY,
+    TOPOLOGY_GROUP,
+)
+
+_MAKERS = ("JobSet", "LeaderWorkerSet")  # they keep domains exclusive by a label that their templates don't show
 
 Json = dict[str, Any]
 
@@ -67,11 +77,14 @@ def members(
     Raises FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts its flavor, or its topology
     request is of a kind that the planner doesn't know.
     """
-    return tuple(_member(pod_set, assignment, flavors) for pod_set, assignment in needed(workload, on_flavors, managed))
+    maker = next((owner.kind for owner in workload.metadata.owner_references if owner.controller), "")
+    return tuple(_member(pod_set, assignment, flavors, maker) for pod_set, assignment in needed(workload, on_flavors, managed))
 
 
-def _member(pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor]) -> Member:
+def _member(pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor], maker: str) -> Member:
     template = deepcopy(pod_set.template)
+    own = (template.get("metadata") or {}).get("annotations") or {}
+    notes: dict[str, str | None] = {**_topology(pod_set, own), MADE_BY: maker if maker in _MAKERS else None}
     spec: Json = template.setdefault("spec", {})
     for name in sorted(set(assignment.flavors.values())):
         flavor = flavors.get(name)
@@ -79,9 +92,11 @@ def _member(pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapp
             raise FlavorMissingError(f'ResourceFlavor "{name}" of pod set "{pod_set.name}" is not there: create it')
         _select(spec, flavor, pod_set.name)
         _tolerate(spec, (each.to_json() for each in flavor.spec.tolerations))
+        if flavor.spec.topology_name:
+            notes[PLACED_BY_KUEUE] = "true"
     for container in _containers(template):
         _default_requests(container)
-    _carry_topology(template, pod_set)
+    _note(template, notes)
     return Member(pod_set.name, count(pod_set, assignment), template)
 
 
@@ -116,16 +131,30 @@ def _default_requests(container: Json) -> None:
         container["resources"] = {**resources, "requests": {**limits, **(resources.get("requests") or {})}}
 
 
-def _carry_topology(template: Json, pod_set: WorkloadPodSet) -> None:
-    """Kueue's topology request in the words that the provisioner reads; what the template says itself comes first."""
+def _topology(pod_set: WorkloadPodSet, own: Mapping[str, str]) -> Mapping[str, str | None]:
+    """Kueue's topology request in the words that the provisioner reads. It places each pod set by itself unless a group names
+    several, so a level of its own goes with a group of its own.
+    """
     request = pod_set.topology_request or TopologyRequest()
-    if request.pod_set_slice_required_topology or request.pod_set_group_name:
+    if request.podset_slice_required_topology_constraints:
         raise WorkloadMistakeError(
-            f'pod set "{pod_set.name}": slices and groups of pod sets are not planned for: remove the annotations '
-            "kueue.x-k8s.io/podset-slice-* and kueue.x-k8s.io/podset-group-name, or use a queue without this check"
+            f'pod set "{pod_set.name}": slices within slices are not planned for: remove the annotation '
+            "kueue.x-k8s.io/podset-slice-required-topology-constraints, or use a queue without this check"
         )
-    wanted = {REQUIRED_TOPOLOGY: request.required, PREFERRED_TOPOLOGY: request.preferred}
-    carried = {key: value for key, value in wanted.items() if value}
-    if carried:
+    levelled = (request.required or request.preferred) and REQUIRED_TOPOLOGY not in own and PREFERRED_TOPOLOGY not in own
+    size = request.pod_set_slice_size
+    return {
+        REQUIRED_TOPOLOGY: request.required,
+        PREFERRED_TOPOLOGY: request.preferred,
+        TOPOLOGY_GROUP: request.pod_set_group_name or (pod_set.name if levelled else None),
+        SLICE_TOPOLOGY: request.pod_set_slice_required_topology,
+        SLICE_SIZE: None if size is None else str(size),
+    }
+
+
+def _note(template: Json, notes: Mapping[str, str | None]) -> None:
+    """Annotates the template; what it says itself comes first."""
+    added = {key: value for key, value in notes.items() if value}
+    if added:
         metadata: Json = template.setdefault("metadata", {})
-        metadata["annotations"] = {**carried, **(metadata.get("annotations") or {})}
+        metadata["annotations"] = {**added, **(metadata.get("annotations") or {})}

@@ -17,7 +17,9 @@ VERSION = "v1beta2"
 
 
 class TopologyRequest(Record, frozen=True, kw_only=True):
-    """`required` and `preferred` are node label keys; pod sets of one `pod_set_group_name` are placed together."""
+    """`required` and `preferred` are node label keys; pod sets of one `pod_set_group_name` are placed together. Slices within
+    slices stay raw: only their presence matters.
+    """
 
     required: str | None = None
     preferred: str | None = None
@@ -25,6 +27,7 @@ class TopologyRequest(Record, frozen=True, kw_only=True):
     pod_set_group_name: str | None = None
     pod_set_slice_required_topology: str | None = None
     pod_set_slice_size: int | None = None
+    podset_slice_required_topology_constraints: tuple[Any, ...] = ()
 
 
 class WorkloadPodSet(Record, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ Corral's own come first; those of Kueue, JobSet and LeaderWorkerSet are read whe
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from capacity.model import Exclusive, Slices
+from capacity.model import Exclusive, Labels, Slices
 from capacity.requirements import Expression, LabelSelector
 from kube.requests import PodSpecError
 
@@ -18,12 +18,19 @@ SLICE_SIZE = "corral.dev/slice-size"
 EXCLUSIVE_TOPOLOGY = "corral.dev/exclusive-topology"
 EXCLUSIVE_SIZE = "corral.dev/exclusive-size"
 PLACED_BY_KUEUE = "corral.dev/placed-by-kueue"
+MADE_BY = "corral.dev/made-by"
 
 KUEUE = "kueue.x-k8s.io/podset-"
 JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 JOB_KEY = "jobset.sigs.k8s.io/job-key"
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
+
+UNTOLD = "?"
+"""The value of a label that the template does not tell; no valid one, so that only Exists and NotIn match it."""
+
+_JOBSET, _LWS = "JobSet", "LeaderWorkerSet"
+_KEYS = {_JOBSET: JOB_KEY, _LWS: GROUP_KEY}
 
 Notes = Mapping[str, str]
 
@@ -52,6 +59,12 @@ def levels(pod_set: str, notes: Notes) -> Levels:
     )
 
 
+def given_labels(notes: Notes) -> Labels:
+    """The label by which JobSets and LeaderWorkerSets keep their domains exclusive, of a pod that one of them will make."""
+    key = _KEYS.get(notes.get(MADE_BY, "")) or (_KEYS[_rival(notes)] if _exclusive_key(notes) else None)
+    return {key: UNTOLD} if key else {}
+
+
 def _either(notes: Notes, ours: str, theirs: str) -> str | None:
     return notes.get(ours) or notes.get(KUEUE + theirs) or None
 
@@ -76,15 +89,22 @@ def _slices(notes: Notes) -> Slices | None:
 
 
 def _exclusive(notes: Notes) -> Exclusive | None:
-    lws = bool(notes.get(LWS_EXCLUSIVE))
-    key = notes.get(EXCLUSIVE_TOPOLOGY) or notes.get(JOBSET_EXCLUSIVE) or notes.get(LWS_EXCLUSIVE)
-    size = notes.get(EXCLUSIVE_SIZE)
+    key, size = _exclusive_key(notes), notes.get(EXCLUSIVE_SIZE)
     if not key:
         if size:
             raise PodSpecError(f"annotation {EXCLUSIVE_SIZE} needs {EXCLUSIVE_TOPOLOGY} beside it: add it, or remove the size")
         return None
-    rivals = LabelSelector((Expression(GROUP_KEY if lws else JOB_KEY, "Exists"),))
+    rivals = LabelSelector((Expression(_KEYS[_rival(notes)], "Exists"),))
     return Exclusive(key, rivals, _number(EXCLUSIVE_SIZE, size, least=0) if size else 0)
+
+
+def _exclusive_key(notes: Notes) -> str | None:
+    return notes.get(EXCLUSIVE_TOPOLOGY) or notes.get(JOBSET_EXCLUSIVE) or notes.get(LWS_EXCLUSIVE) or None
+
+
+def _rival(notes: Notes) -> str:
+    """Whose pods keep a domain from being exclusive: others of the same kind."""
+    return _LWS if notes.get(LWS_EXCLUSIVE) or notes.get(MADE_BY) == _LWS else _JOBSET
 
 
 def _number(annotation: str, text: str, *, least: int) -> int:

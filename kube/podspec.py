@@ -13,7 +13,7 @@ from capacity import requirements
 from capacity.model import Labels, PodSet
 from kube import podrules
 from kube.core import DaemonSet, PodSpec, PodTemplateSpec, RuntimeClass, Taint, Toleration
-from kube.levels import levels
+from kube.levels import given_labels, levels
 from kube.meta import decode
 from kube.podrules import NO_NAMESPACES
 from kube.requests import PodSpecError, pod_requests
@@ -89,7 +89,7 @@ def pod_set(
             *_device_backed(requests, device_resources),
         ),
         namespace=namespace,
-        labels=labels,
+        labels={**given_labels(template.metadata.annotations), **labels},
         ports=podrules.host_ports(spec),
         near=podrules.near(spec, namespace, labels, namespaces),
         apart=podrules.apart(spec, namespace, labels, namespaces),

@@ -1,9 +1,11 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from admission.gang import FlavorMissingError, Member, WorkloadMistakeError, members
 from kube.kueue import ResourceFlavor, Workload
+from kube.meta import OwnerReference
 from tests.admission.objects import assignment, flavor, pod_set, workload
 
 Json = dict[str, Any]
@@ -144,20 +146,31 @@ def test_labels_are_kept() -> None:
     assert found.template["metadata"] == given["metadata"]
 
 
+OWN = "corral.dev/required-topology"
+RACK = {OWN: "rack"}
+
+
 @pytest.mark.parametrize(
     ("topology", "own", "expected"),
     [
-        pytest.param({"required": "rack"}, {}, {"corral.dev/required-topology": "rack"}, id="required"),
-        pytest.param({"preferred": "block"}, {}, {"corral.dev/preferred-topology": "block"}, id="preferred"),
-        pytest.param({"unconstrained": True}, {}, None, id="unconstrained"),
+        pytest.param({"required": "rack"}, {}, {**RACK, "corral.dev/topology-group": "main"}, id="required, by itself"),
         pytest.param(
-            {"required": "rack"},
-            {"corral.dev/required-topology": "host"},
-            {"corral.dev/required-topology": "host"},
-            id="the template's own comes first",
+            {"preferred": "block"},
+            {},
+            {"corral.dev/preferred-topology": "block", "corral.dev/topology-group": "main"},
+            id="preferred, by itself",
+        ),
+        pytest.param({"unconstrained": True}, {}, None, id="unconstrained"),
+        pytest.param({"required": "rack"}, {OWN: "host"}, {OWN: "host"}, id="the template's own comes first, and its group"),
+        pytest.param(None, {OWN: "host"}, {OWN: "host"}, id="none of Kueue's"),
+        pytest.param(
+            {"required": "rack", "podSetGroupName": "pair"}, {}, {**RACK, "corral.dev/topology-group": "pair"}, id="a group"
         ),
         pytest.param(
-            None, {"corral.dev/required-topology": "host"}, {"corral.dev/required-topology": "host"}, id="none of Kueue's"
+            {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2},
+            {},
+            {"corral.dev/slice-topology": "rack", "corral.dev/slice-size": "2"},
+            id="slices",
         ),
     ],
 )
@@ -167,16 +180,34 @@ def test_kueues_topology_request_is_carried(topology: Json | None, own: dict[str
     assert found.template.get("metadata", {}).get("annotations") == expected
 
 
+def test_slices_within_slices_are_refused_not_ignored() -> None:
+    layers = {"podsetSliceRequiredTopologyConstraints": [{"topology": "rack", "size": 2}]}
+    with pytest.raises(WorkloadMistakeError, match='pod set "main": slices within slices'):
+        gang(workload(pod_set(template=template(), topology=layers)))
+
+
+def test_a_flavor_with_a_topology_leaves_the_hosts_to_kueue() -> None:
+    plain = flavor()
+    leveled = structs.replace(plain, spec=structs.replace(plain.spec, topology_name="default"))
+    [found] = gang(workload(pod_set(template=template())), flavors={"h100": leveled})
+    assert found.template["metadata"]["annotations"] == {"corral.dev/placed-by-kueue": "true"}
+
+
 @pytest.mark.parametrize(
-    "topology",
+    ("owner", "expected"),
     [
-        pytest.param({"required": "block", "podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2}, id="slices"),
-        pytest.param({"required": "rack", "podSetGroupName": "leader-and-workers"}, id="groups"),
+        pytest.param(OwnerReference(kind="JobSet", controller=True), {"corral.dev/made-by": "JobSet"}, id="JobSet"),
+        pytest.param(
+            OwnerReference(kind="LeaderWorkerSet", controller=True), {"corral.dev/made-by": "LeaderWorkerSet"}, id="LWS"
+        ),
+        pytest.param(OwnerReference(kind="Job", controller=True), None, id="Job"),
+        pytest.param(OwnerReference(kind="JobSet"), None, id="not its controller"),
     ],
 )
-def test_a_topology_request_that_nobody_plans_for_is_refused_not_ignored(topology: Json) -> None:
-    with pytest.raises(WorkloadMistakeError, match='pod set "main": slices and groups'):
-        gang(workload(pod_set(template=template(), topology=topology)))
+def test_who_makes_the_pods_is_told_where_it_matters(owner: OwnerReference, expected: dict[str, str] | None) -> None:
+    given = workload(pod_set(template=template()))
+    [found] = gang(structs.replace(given, metadata=structs.replace(given.metadata, owner_references=(owner,))))
+    assert found.template.get("metadata", {}).get("annotations") == expected
 
 
 def test_null_counts_as_absent() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from capacity.model import Exclusive, Slices
 from capacity.requirements import Expression, LabelSelector
-from kube.levels import levels
+from kube.levels import given_labels, levels
 from kube.requests import PodSpecError
 
 JOBS = LabelSelector((Expression("jobset.sigs.k8s.io/job-key", "Exists"),))
@@ -65,6 +65,32 @@ def test_slices(notes: dict[str, str], expected: Slices | None) -> None:
 )
 def test_exclusive_domains(notes: dict[str, str], expected: Exclusive | None) -> None:
     assert levels("worker", notes).exclusive == expected
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        pytest.param({}, {}, id="any pod"),
+        pytest.param({"corral.dev/made-by": "JobSet"}, {"jobset.sigs.k8s.io/job-key": "?"}, id="JobSet"),
+        pytest.param(
+            {"corral.dev/made-by": "LeaderWorkerSet"}, {"leaderworkerset.sigs.k8s.io/group-key": "?"}, id="LeaderWorkerSet"
+        ),
+        pytest.param({"corral.dev/made-by": "Job"}, {}, id="Job"),
+        pytest.param({"corral.dev/exclusive-topology": "rack"}, {"jobset.sigs.k8s.io/job-key": "?"}, id="exclusive"),
+        pytest.param(
+            {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"},
+            {"leaderworkerset.sigs.k8s.io/group-key": "?"},
+            id="exclusive by LeaderWorkerSet",
+        ),
+    ],
+)
+def test_labels_that_the_template_does_not_show(notes: dict[str, str], expected: dict[str, str]) -> None:
+    assert given_labels(notes) == expected
+
+
+def test_a_leader_worker_set_keeps_its_domains_from_its_like() -> None:
+    notes = {"corral.dev/exclusive-topology": "rack", "corral.dev/made-by": "LeaderWorkerSet"}
+    assert levels("worker", notes).exclusive == Exclusive("rack", GROUPS)
 
 
 @pytest.mark.parametrize(("value", "pinned"), [pytest.param("true", True, id="said"), pytest.param("", False, id="empty")])

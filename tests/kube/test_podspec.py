@@ -178,6 +178,11 @@ def test_carries_what_it_asks_of_other_pods() -> None:
     assert (len(result.ports), len(result.spreads), result.undecidable) == (1, 1, ())
 
 
+def test_a_jobs_key_is_there_though_its_value_is_not_known() -> None:
+    made = template({"metadata": {"labels": {"app": "x"}, "annotations": {"corral.dev/made-by": "JobSet"}}, "spec": {}})
+    assert pod_set("worker", 1, made).labels == {"app": "x", "jobset.sigs.k8s.io/job-key": "?"}
+
+
 def test_a_label_that_the_template_shows_is_known() -> None:
     spread = {**SPREAD, "labelSelector": {"matchLabels": {"job-name": "j"}}}
     made = template({"metadata": {"labels": {"job-name": "j"}}, "spec": {"topologySpreadConstraints": [spread]}})
