@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-parts install lock crds clean
+.PHONY: bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-parts install lock crds clean bench-planner
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
@@ -38,6 +38,10 @@ e2e-parts: $(READY)
 
 bench-optimality: $(READY)
 	$(BIN)/python -m bench.optimality --cases $(or $(N),2000) --seed $(or $(SEED),1)
+
+# S1 to S4 of the planner beside Cluster Autoscaler, Kueue and Karpenter: half an hour, more while their programs are built.
+bench-planner: $(READY)
+	$(BIN)/python -m bench.planner $(if $(QUICK),--quick)
 
 install: $(READY)
 

@@ -1,4 +1,7 @@
-"""`python -m bench.planner`: S1 to S4 beside the peers, the report under bench/results/. Exits 1 when what both must agree on differs."""
+"""`python -m bench.planner`: S1 to S4 beside the peers, the report under bench/results/.
+
+Exits 1 when what both sides must agree on differs.
+"""
 
 import argparse
 import json
@@ -33,9 +36,7 @@ def main() -> None:
         (options.results / "planner.md").write_text(report.markdown(rows, reached, told, load))
         (options.results / "planner.json").write_text(json.dumps(report.record(rows, reached, told, load), indent=1) + "\n")
     for goal in reached:
-        print(
-            f"{goal.scenario} {'?' if goal.met is None else 'met' if goal.met else 'NOT MET'}: {goal.text}: {goal.reached} {goal.between}"
-        )
+        print(goal.scenario, {None: "?", True: "met", False: "NOT MET"}[goal.met], f"{goal.text}: {goal.reached}", goal.between)
     print(*report.faults(rows), sep="\n")
     print(report.table(rows))
     sys.exit(1 if any(row.faults for row in rows) else 0)

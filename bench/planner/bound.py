@@ -1,7 +1,7 @@
 """What no plan can be cheaper than: an integer programme over sums, which knows nothing of how our planner searches.
 
-Pods may be split over nodes of one sort as the sums of their resources allow, and pods of all gangs may share nodes: both only ever make
-the programme's answer cheaper than a real one.
+Pods may be split over nodes of one sort as the sums of their resources allow: that only ever makes the programme's answer cheaper
+than a real one.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,14 @@ import highspy
 
 from bench.planner.problems import Amounts, Labels, Offer, Problem
 
-Group = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]]
+Term = tuple[int, float]
+Demand = dict["Group", int]
+Group = tuple[str, tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]]  # owner, requests, selector
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Micro-dollars an hour that every plan costs at least, and whether this is the programme's own optimum; None: no plan exists."""
+    """Micro-dollars an hour that every plan costs at least, and whether that is its optimum; None: there is no plan."""
 
     cost: int | None
     solved: bool
@@ -25,26 +27,32 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Nodes that are alike: `most` of them at `price` each. Those that are there cost nothing and need no decision."""
+    """Nodes that are alike: `most` of them at `price` each."""
 
     room: Amounts
     labels: Labels
     most: int
     price: int
-    there: bool = False
 
 
 @dataclass(slots=True)
-class Rows:
-    """Linear rows `low <= sum <= high`, each a list of (column, factor)."""
+class Programme:
+    """Columns from 0 to `upper` at `costs`, and rows `low <= sum of terms <= high`."""
 
+    costs: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])
     columns: list[int] = field(default_factory=list)
     factors: list[float] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
 
-    def add(self, low: float, high: float, terms: list[tuple[int, float]]) -> None:
+    def column(self, cost: int, most: int) -> int:
+        self.costs.append(float(cost))
+        self.upper.append(float(most))
+        return len(self.costs) - 1
+
+    def row(self, low: float, high: float, terms: list[Term]) -> None:
         self.columns += [column for column, _ in terms]
         self.factors += [factor for _, factor in terms]
         self.starts.append(len(self.columns))
@@ -52,33 +60,51 @@ class Rows:
         self.high.append(high)
 
 
-def bound(problem: Problem, *, integer: bool, seconds: float = 60) -> Bound:
-    """The linear bound, or the one in whole nodes as far as HiGHS gets in `seconds`."""
-    demand: dict[Group, int] = {}
+def bound(problem: Problem, *, integer: bool, share: bool = True, seconds: float = 60) -> Bound:
+    """The linear bound, or the one in whole nodes as far as HiGHS gets in `seconds`.
+
+    Gangs `share` nodes, or each node is one gang's.
+    """
+    programme, places = Programme(), list(_places(problem, problem.pods))
+    taken: list[list[Term]] = [[] for _ in places]
+    for demand in _demands(problem, share=share):
+        split: dict[Group, list[Term]] = {group: [] for group in demand}
+        for place, terms in zip(places, taken, strict=True):
+            _host(programme, place, demand, terms, split)
+        for group, wanted in demand.items():
+            programme.row(wanted, wanted, split[group])
+    for place, terms in zip(places, taken, strict=True):
+        if len(terms) > 1:
+            programme.row(-highspy.kHighsInf, place.most, terms)
+    return _solve(programme, integer=integer, seconds=seconds)
+
+
+def _host(programme: Programme, place: Place, demand: Demand, taken: list[Term], split: dict[Group, list[Term]]) -> None:
+    """Columns for how many nodes of a place are taken and how many pods of each group go there, within what the nodes hold."""
+    fitting = {group: each for group in demand if (each := _fits(group, place))}
+    if not fitting:
+        return
+    count = programme.column(place.price, place.most)
+    taken.append((count, 1.0))
+    pods = {group: programme.column(0, demand[group]) for group in fitting}
+    for group, each in fitting.items():
+        split[group].append((pods[group], 1.0))
+        programme.row(-highspy.kHighsInf, 0, [(pods[group], 1.0), (count, -float(each))])
+    for name in place.room if len(fitting) > 1 else ():
+        asked = [(pods[group], amount / _unit(name)) for group in fitting for key, amount in group[1] if key == name]
+        programme.row(-highspy.kHighsInf, 0, [*asked, (count, -place.room[name] / _unit(name))])
+
+
+def _demands(problem: Problem, *, share: bool) -> list[Demand]:
+    """How many pods of each sort, of all gangs together or of each."""
+    demands: dict[str, Demand] = {}
     for gang in problem.gangs:
+        owner = "" if share else gang.name
+        counts = demands.setdefault(owner, {})
         for one in gang.sets:
-            group = tuple(sorted(one.requests.items())), tuple(sorted(one.selector.items()))
-            demand[group] = demand.get(group, 0) + one.count
-    places = list(_places(problem, sum(demand.values())))
-    costs, upper, rows = [float(place.price) for place in places], [float(place.most) for place in places], Rows()
-    split: dict[Group, list[tuple[int, float]]] = {group: [] for group in demand}
-    for index, place in enumerate(places):
-        inside: list[tuple[int, Amounts]] = []
-        for group, count in demand.items():
-            each = _fits(group, place)
-            if each:
-                column = len(costs)
-                costs.append(0.0)
-                upper.append(float(count))
-                inside.append((column, dict(group[0])))
-                split[group].append((column, 1.0))
-                rows.add(-highspy.kHighsInf, 0, [(column, 1.0), (index, -float(each))])
-        for name in place.room if len(inside) > 1 else ():
-            used = [(column, asked[name] / _unit(name)) for column, asked in inside if name in asked]
-            rows.add(-highspy.kHighsInf, 0, [*used, (index, -place.room[name] / _unit(name))])
-    for group, count in demand.items():
-        rows.add(count, count, split[group])
-    return _solve(costs, upper, rows, [place.most if place.there else 0 for place in places], integer, seconds)
+            group = owner, tuple(sorted(one.requests.items())), tuple(sorted(one.selector.items()))
+            counts[group] = counts.get(group, 0) + one.count
+    return list(demands.values())
 
 
 def _unit(name: str) -> float:
@@ -87,7 +113,7 @@ def _unit(name: str) -> float:
 
 
 def _fits(group: Group, place: Place) -> int:
-    requests, selector = group
+    _, requests, selector = group
     if any(place.labels.get(key) != value for key, value in selector):
         return 0
     return max(0, min(place.room.get(name, 0) // amount for name, amount in requests if amount))
@@ -98,7 +124,7 @@ def _places(problem: Problem, pods: int) -> Iterator[Place]:
     for node in problem.nodes:
         key = tuple(sorted(node.free().items())), tuple(sorted(node.labels.items()))
         most = alike[key].most + 1 if key in alike else 1
-        alike[key] = Place(node.free(), node.labels, most, 0, there=True)
+        alike[key] = Place(node.free(), node.labels, most, 0)
     yield from alike.values()
     kinds = {kind.name: kind for kind in problem.kinds}
     for offer in _worth(problem, pods):
@@ -122,21 +148,25 @@ def _covers(large: Amounts, small: Amounts) -> bool:
     return all(large.get(name, 0) >= amount for name, amount in small.items())
 
 
-def _solve(costs: list[float], upper: list[float], rows: Rows, least: list[int], integer: bool, seconds: float) -> Bound:
+def _solve(programme: Programme, *, integer: bool, seconds: float) -> Bound:
     lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(costs), len(rows.low)
-    lp.col_cost_, lp.col_upper_ = costs, upper
-    lp.col_lower_ = [float(number) for number in least] + [0.0] * (len(costs) - len(least))
-    lp.row_lower_, lp.row_upper_ = rows.low, rows.high
+    lp.num_col_, lp.num_row_ = len(programme.costs), len(programme.low)
+    lp.col_cost_, lp.col_upper_ = programme.costs, programme.upper
+    lp.col_lower_ = [0.0] * len(programme.costs)
+    lp.row_lower_, lp.row_upper_ = programme.low, programme.high
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.starts, rows.columns, rows.factors
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = programme.starts, programme.columns, programme.factors
     if integer:
-        lp.integrality_ = [highspy.HighsVarType.kInteger] * len(costs)
+        lp.integrality_ = [highspy.HighsVarType.kInteger] * len(programme.costs)
     solver = highspy._Highs()  # noqa: SLF001  # in highspy's __all__; the wrapper around it prints a banner to stdout
     for name, value in {"output_flag": False, "threads": 1, "random_seed": 0, "time_limit": seconds, "mip_rel_gap": 0.0}.items():
         solver.setOptionValue(name, value)
     solver.passModel(lp)
     solver.run()
+    return _read(solver, integer=integer)
+
+
+def _read(solver: Any, *, integer: bool) -> Bound:
     status, info = solver.getModelStatus(), solver.getInfo()
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
         return Bound(None, solved=True)

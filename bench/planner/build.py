@@ -1,7 +1,7 @@
-"""Builds the harnesses that drive Karpenter and Cluster Autoscaler, once, and keeps them by version and by what they were built from.
+"""Builds the harnesses that drive Karpenter and Cluster Autoscaler, once, and keeps them by version and by their own source.
 
-A peer's module is put in place as a folder, because its go.mod may ask for a newer patch release of Go than is there: that line alone
-is lowered. Where no module proxy serves it, a checkout of the pinned commit in that folder does as well.
+A peer's module is put in place as a folder, because its go.mod may ask for a newer patch release of Go than is there: that line
+alone is lowered. Where no module proxy serves it, a checkout of the pinned commit in that folder does as well.
 """
 
 import hashlib

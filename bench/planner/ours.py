@@ -25,7 +25,7 @@ PREFERENCES = model.Preferences()
 
 @dataclass(slots=True)
 class Counts:
-    """What one plan did: node records looked at one by one, entries of columns read, columns, runs of the solver and its branches."""
+    """What one plan did: node records looked at one by one, columns and their entries read, runs of the solver, its branches."""
 
     records: int = 0
     cells: int = 0
@@ -53,6 +53,10 @@ class Ours:
     @property
     def cost(self) -> int:
         return sum(outcome.cost for outcome in self.outcomes if isinstance(outcome, model.Plan))
+
+    @property
+    def gap(self) -> int:
+        return sum(outcome.gap for outcome in self.outcomes if isinstance(outcome, model.Plan))
 
 
 # --- from a problem to the model ------------------------------------------------------------------------------------------

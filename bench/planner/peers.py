@@ -16,8 +16,8 @@ SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """A peer's answer. `took` is nanoseconds of deciding, without reading the input; `cost` micro-dollars an hour, None where it has no
-    notion of it; `racks` how many it spread the pods over; `note` what else it said.
+    """A peer's answer. `took` is nanoseconds of deciding, without reading the input; `cost` micro-dollars an hour, None where it
+    has no notion of it; `racks` how many it spread the pods over; `note` what else it said.
     """
 
     peer: str

@@ -93,7 +93,7 @@ class Problem:
         return sum(gang.pods for gang in self.gangs)
 
     def classes(self) -> int:
-        """How many sorts of nodes and offers there are: alike in amounts, labels (but the name) and, for offers, price and type."""
+        """How many sorts of nodes and offers there are: alike in amounts and labels, offers in price and type, too."""
         there = {(_key(n.labels), _key(n.allocatable), _key(n.requested)) for n in self.nodes}
         return len(there) + len({(o.kind, o.type, o.price, _key(o.domain)) for o in self.offers})
 

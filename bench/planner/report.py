@@ -9,10 +9,24 @@ from typing import Any
 from bench.planner.compare import Row
 from bench.planner.goals import Goal
 
-COLUMNS = (
-    "case", "nodes", "pods", "classes", "records", "cells", "columns", "solves", "branches", "kept ms", "cold ms", "objects ms", "peer ms",
-    "ratio", "fits", "cost $/h", "peer $/h", "bound $/h", "racks",
-)  # fmt: skip
+COUNTS = ("records", "cells", "columns", "solves", "branches")
+TIMES = ("kept ms", "cold ms", "objects ms", "peer ms", "ratio")
+COLUMNS = ("case", "nodes", "pods", "classes", *COUNTS, *TIMES, "fits", "cost $/h", "peer $/h", "bound $/h", "racks")
+
+INTRODUCTION = """# The planner beside its peers
+
+Made by `make bench-planner`. Both sides get the same problem in the same run.
+
+Times of ours: *kept* plans something new each time, after a node has changed, on an index that is kept up; *cold* starts
+from our records; *objects* decodes Kubernetes objects from JSON, translates and plans. Times of peers leave out reading the input
+and making their objects; Kueue's includes its snapshot, which it takes in every cycle. *records* are node records looked at one by
+one, *cells* and *columns* what was read of the index, *solves* and *branches* runs of HiGHS and nodes of its trees. *fits*:
+ours/peer. *racks*: ours/peer/fewest that can be. *bound*: what no plan can be cheaper than, in whole nodes. `>`: the peer stopped
+at its own limit of a minute.
+
+Data: openb (Alibaba GPU cluster 2023, published with FGD, Apache-2.0), Philly (Microsoft, CC BY 4.0, derived file Apache-2.0),
+Lingjun (Alibaba, Apache-2.0).
+"""
 
 
 def cells(row: Row) -> list[str]:
@@ -42,23 +56,10 @@ def cells(row: Row) -> list[str]:
 def markdown(rows: Sequence[Row], goals: Sequence[Goal], peers: dict[str, str], load: str) -> str:
     """The whole report."""
     lines = [
-        "# The planner beside its peers",
+        INTRODUCTION,
+        *(f"- {name}: {text}" for name, text in peers.items()),
         "",
-        "Made by `make bench-planner`. Both sides get the same problem in the same run. Peers: "
-        + "; ".join(f"{name}: {text}" for name, text in peers.items())
-        + ".",
-        "",
-        "Times of ours: *kept* plans on an index that is kept up to date, something new each time, after a node has changed; *cold* starts "
-        "from our records; *objects* decodes Kubernetes objects from JSON, translates and plans. Times of peers leave out reading the "
-        "input and making their objects; Kueue's includes its snapshot, which it takes in every cycle. *records* are node records looked "
-        "at one by one, *cells* and *columns* what was read of the index, *solves* and *branches* runs of HiGHS and nodes of its trees. "
-        "*fits*: ours/peer. *racks*: ours/peer/fewest that can be. *bound*: in whole nodes if that was asked for, else linear. `>`: the "
-        "peer stopped at its own limit of a minute.",
-        "",
-        f"Noise: a run of ours against itself differs by {noise(rows)}. Machine: {platform.machine()}, load before the run {load}.",
-        "",
-        "Data: openb (Alibaba GPU cluster 2023, published with FGD, Apache-2.0), Philly (Microsoft, CC BY 4.0, derived file Apache-2.0), "
-        "Lingjun (Alibaba, Apache-2.0).",
+        f"Noise: a run of ours against itself differs by {noise(rows)}. Machine: {platform.machine()}, load before {load}.",
         "",
         "## Goals",
         "",
@@ -114,6 +115,8 @@ def _case(row: Row) -> dict[str, Any]:
         | {"mask": row.mask},
         "feasible": ours.feasible,
         "cost": ours.cost,
+        "gap": ours.gap,
+        "bestAlone": row.alone,
         "racks": row.racks,
         "fewestRacks": row.fewest,
         "peer": asdict(row.theirs) if row.theirs else None,

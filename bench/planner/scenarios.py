@@ -27,14 +27,13 @@ FAMILIES = 25
 
 
 def s1(sizes: Sequence[int], gangs: Sequence[int]) -> Iterator[Problem]:
-    """One pod a node on openb's nodes, empty and nine tenths taken, as many pods as fit, and one more than that."""
+    """One pod a node on openb's nodes, empty and nine tenths taken; as many pods as fit, and one more than that."""
     for size in sizes:
         for taken in (0, 90):
             nodes = cluster(size, taken / 100)
             room = sum(fits(WORKER, node) for node in nodes)
-            for count in sorted(
-                {*(count for count in gangs if count <= room), room + 1} if taken else {c for c in gangs if c <= room}
-            ):
+            counts = {count for count in gangs if count <= room} | ({room} if room <= max(gangs) else set())
+            for count in sorted(counts | ({room + 1} if taken else set())):
                 kind = "impossible" if count > room else f"gang {count}"
                 yield Problem(f"{size} nodes, {taken} % taken, {kind}", (gang(count),), nodes)
 
@@ -49,7 +48,7 @@ def fits(requests: Amounts, node: Machine) -> bool:
 
 
 def cluster(size: int, taken: float) -> tuple[Machine, ...]:
-    """Nodes as openb's, in one random order again and again; on the share that is taken run openb's pods, as many as fit one after the other."""
+    """Nodes as openb's, in one random order again and again; on the share that is taken run openb's pods, as many as fit."""
     draw, pods, nodes = random.Random(SEED), traces.pods(), []
     machines = draw.sample(traces.machines(), len(traces.machines()))
     for index in range(size):
@@ -94,8 +93,8 @@ def bound(count: int) -> Ask:
 
 
 def fabric(size: int) -> tuple[Machine, ...]:
-    """Hosts of 8 GPUs; half of the GPUs have been given to jobs in the order in which these came: a job of 8 GPUs and more got hosts in a
-    row, one of less shares a host with others.
+    """Hosts of 8 GPUs; half of the GPUs have been given to jobs in the order in which these came: a job of 8 GPUs and more got
+    hosts in a row, one of less shares a host with others.
     """
     draw, places, jobs = random.Random(SEED), traces.fabric(), traces.gangs()
     free, opened = [8] * size, 0
@@ -145,7 +144,7 @@ def as_reservations(problem: Problem) -> Problem:
 
 
 def fewest_racks(problem: Problem) -> int | None:
-    """By arithmetic: the largest racks of a block first are the fewest that hold identical pods; None if no block is large enough."""
+    """The largest racks of a block first are the fewest that hold identical pods; None if no block is large enough."""
     blocks: dict[str, dict[str, int]] = {}
     for node in problem.nodes:
         if fits(WORKER, node):
@@ -182,7 +181,7 @@ def s3(counts: Sequence[int]) -> Iterator[Problem]:
 
 
 def market() -> tuple[tuple[Kind, ...], tuple[Offer, ...]]:
-    """4 models × 25 families × 4 sizes of instance types, in 3 zones each, at prices that differ a little by all of these."""
+    """4 models, 25 families and 4 sizes of instance types, in 3 zones each, at prices that differ a little by all of these."""
     draw = random.Random(SEED)
     kinds, offers = [], []
     for model, price, cores, gib in MODELS:
@@ -208,8 +207,8 @@ def market() -> tuple[tuple[Kind, ...], tuple[Offer, ...]]:
 
 
 def s4(gangs: int) -> Problem:
-    """Gangs of Philly's sizes, half of them larger than a host, some bound to a model or a zone; nodes of openb to start with, and
-    reservations for a part of the rest.
+    """Gangs of Philly's sizes, half of them larger than a host, some bound to a model or a zone; nodes of openb to start with,
+    and reservations for a part of the rest.
     """
     draw = random.Random(SEED)
     kinds, offers = market()

@@ -1,7 +1,7 @@
 """What the public traces say of nodes, pods, gangs and fabrics; read where they lie, never copied.
 
-openb: Alibaba's GPU cluster of 2023 (FGD, USENIX ATC 2023; from hkust-adsl/kubernetes-scheduler-simulator, Apache-2.0). Philly: jobs of
-Microsoft's cluster (msr-fiddle/philly-traces, CC BY 4.0). Lingjun: a fabric (alibaba-lingjun-dataset-2023, Apache-2.0).
+openb: Alibaba's GPU cluster of 2023 (FGD, USENIX ATC 2023; from hkust-adsl/kubernetes-scheduler-simulator, Apache-2.0). Philly:
+jobs of Microsoft's cluster (msr-fiddle/philly-traces, CC BY 4.0). Lingjun: a fabric (alibaba-lingjun-dataset-2023, Apache-2.0).
 """
 
 import csv

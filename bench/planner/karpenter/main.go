@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -168,7 +169,7 @@ func solve(ctx context.Context, asked problem) (answer, error) {
 // loop runs Karpenter's scheduler once; it tells whether another loop could place more.
 func (r *run) loop(ctx context.Context) (bool, error) {
 	started := time.Now()
-	clk, kube, provider := clock.RealClock{}, fakeclient.NewFakeClient(), fake.NewCloudProvider()
+	clk, kube, provider := clock.RealClock{}, emptyCluster(), fake.NewCloudProvider()
 	cluster := state.NewCluster(clk, kube, provider)
 	if err := r.fill(ctx, cluster); err != nil {
 		return false, err
@@ -250,6 +251,12 @@ func (r *run) launch(claim *scheduling.NodeClaim) {
 	for _, pod := range claim.Pods {
 		delete(r.waiting, pod.UID)
 	}
+}
+
+// emptyCluster is the client of a cluster without objects, with the index that Karpenter's operator makes.
+func emptyCluster() client.Client {
+	byNode := func(object client.Object) []string { return []string{object.(*corev1.Pod).Spec.NodeName} }
+	return fakeclient.NewClientBuilder().WithIndex(&corev1.Pod{}, "spec.nodeName", byNode).Build()
 }
 
 func (r *run) batch() []*corev1.Pod {
