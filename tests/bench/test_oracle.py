@@ -184,6 +184,11 @@ FEASIBLE = [
         id="marks-leave-out-the-zone-without-room",
     ),
     pytest.param(
+        gang(workers(4, topologySpreadConstraints=over(ZONE, minDomains=2, labelSelector={})), nodes=TWO[:1]),
+        True,
+        id="an-empty-selector-counts-nobody-but-itself",
+    ),
+    pytest.param(
         gang(
             workers(2, topologySpreadConstraints=over(ZONE, nodeAffinityPolicy="Ignore")),
             nodes=[host("a", 3, "z0"), host("b", 0, "z1")],
@@ -208,7 +213,6 @@ def full(name: str, zone: str, role: str = "worker") -> tuple[dict[str, Any], di
     ("selector", "answer"),
     [
         pytest.param(ROLE, True, id="a-marked-node-without-room-raises-the-minimum"),
-        pytest.param({}, True, id="an-empty-selector-counts-nobody"),
         pytest.param({"matchLabels": {"role": "worker", "case": "other"}}, True, id="who-does-not-count-itself"),
         pytest.param({"matchExpressions": [{"key": "role", "operator": "NotIn", "values": ["other"]}]}, True, id="by-expression"),
         pytest.param({"matchLabels": {"case": ID}}, True, id="others-count-too"),
