@@ -13,7 +13,7 @@ from capacity.placement import levels, rules
 from capacity.quantity import dollars
 from capacity.question import question as ask
 from capacity.relax import cheapest, most_pods, relaxations
-from capacity.rooms import enough_scattered
+from capacity.rooms import at_best, enough, enough_scattered
 from capacity.search import by_luck, search
 from capacity.survey import Survey, survey
 
@@ -29,8 +29,8 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
     question = (gang, snapshot, preferences)
     seen = survey(*question)
     found = most_pods(question, seen)
-    hopeless = _hopeless(question)
-    told = _unmet(*_at_best(question) if hopeless else (question, seen)) or _reason(question, found, seen)
+    hopeless = not enough(seen, at_best) or _hopeless(question)
+    told = _unmet(question, seen, hopeless=hopeless) or _reason(question, found, seen)
     competes = usable(seen)
     return Shortfall(
         reason=told[0],
@@ -41,13 +41,6 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
         relaxations=relaxations(question, seen, found, waiting_helps=not hopeless),
         considered=considered(seen),
     )
-
-
-def _at_best(question: Question) -> tuple[Question, Survey]:
-    """The question as it would be if everything were free."""
-    gang, snapshot, preferences = question
-    best = gang, emptied(snapshot), preferences
-    return best, survey(*best)
 
 
 def _hopeless(question: Question) -> bool:
@@ -62,10 +55,18 @@ def _hopeless(question: Question) -> bool:
         return False
 
 
-def _unmet(question: Question, seen: Survey) -> Told | None:
-    """The gang would fit if only no level were required, or no rule held among pods."""
+def _unmet(question: Question, seen: Survey, *, hopeless: bool) -> Told | None:
+    """The gang would fit if only no level were required, or no rule held among pods; told by what there is in all if it is
+    `hopeless`.
+    """
+    gang, snapshot, preferences = question
+    if scattered(question) == question:
+        return None
+    if hopeless:
+        question = gang, emptied(snapshot), preferences
+        seen = survey(*question)
     bound, loose = unbound(question), scattered(question)
-    if loose == question or not enough_scattered(seen) or cheapest(loose) is None:
+    if not enough_scattered(seen) or cheapest(loose) is None:
         return None
     free = bound != question and (bound == loose or cheapest(bound) is not None)
     return Reason.TOPOLOGY_UNSATISFIED, "; ".join(levels(seen) if free else (*levels(seen), *rules(seen)))

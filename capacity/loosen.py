@@ -41,15 +41,21 @@ def scattered(question: Question) -> Question:
 
 def emptied(snapshot: Snapshot) -> Snapshot:
     """As it would be if nothing were booked, in use, cordoned, not ready, or still to start."""
-    nodes = tuple(
-        replace(node, requested={}, pods=(), booked_by=None, ready=True, unschedulable=False) for node in snapshot.nodes
-    )
+    nodes = tuple(node if _empty(node) else _emptied(node) for node in snapshot.nodes)
     offerings = tuple(
         replace(offering, available=max(offering.total, offering.available), starts=None) for offering in snapshot.offerings
     )
     budgets = tuple(replace(budget, left=budget.whole) for budget in snapshot.budgets)
     bystanders = tuple(replace(one, pods=()) for one in snapshot.bystanders)
     return replace(snapshot, nodes=nodes, offerings=offerings, budgets=budgets, bystanders=bystanders)
+
+
+def _empty(node: Node) -> bool:
+    return not (node.requested or node.pods or node.booked_by or node.unschedulable) and node.ready
+
+
+def _emptied(node: Node) -> Node:
+    return replace(node, requested={}, pods=(), booked_by=None, ready=True, unschedulable=False)
 
 
 def without(question: Question, holder: str) -> Question:

@@ -6,6 +6,19 @@ from capacity.model import HOSTNAME, Constraint, Node
 from capacity.survey import Lot, Survey
 from capacity.topology import required_key
 
+_PASSING = {
+    Constraint.BOOKED,
+    Constraint.NOT_READY,
+    Constraint.CORDONED,
+    Constraint.NOT_STARTED,
+    Constraint.NOT_AVAILABLE,
+    Constraint.LIMIT,
+    Constraint.PORT,
+    Constraint.IN_USE,
+    Constraint.RUNNING_PODS,
+}
+"""What time alone may mend."""
+
 Slots = Callable[[Lot, int], int]
 
 
@@ -32,6 +45,12 @@ def but_for_holder(name: str) -> Slots:
         return lot.verdicts[index].whole if held else lot.verdicts[index].pods
 
     return slots
+
+
+def at_best(lot: Lot, index: int) -> int:
+    """Pods that would go there at most if everything were free."""
+    verdict = lot.verdicts[index]
+    return verdict.whole if verdict.constraint is None or verdict.constraint in _PASSING else 0
 
 
 def by_domain(seen: Survey, index: int, key: str | None, slots: Slots = now) -> dict[str, int]:
