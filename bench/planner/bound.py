@@ -6,11 +6,13 @@ than a real one.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
+from math import ceil
 from typing import Any
 
-import highspy
-
 from bench.planner.problems import Amounts, Labels, Offer, Problem
+
+highspy: Any = import_module("highspy")  # it has no types
 
 Term = tuple[int, float]
 Demand = dict["Group", int]
@@ -72,6 +74,8 @@ def bound(problem: Problem, *, integer: bool, share: bool = True, seconds: float
         for place, terms in zip(places, taken, strict=True):
             _host(programme, place, demand, terms, split)
         for group, wanted in demand.items():
+            if not split[group]:
+                return Bound(None, solved=True)
             programme.row(wanted, wanted, split[group])
     for place, terms in zip(places, taken, strict=True):
         if len(terms) > 1:
@@ -172,4 +176,4 @@ def _read(solver: Any, *, integer: bool) -> Bound:
         return Bound(None, solved=True)
     solved = status == highspy.HighsModelStatus.kOptimal
     best = info.mip_dual_bound if integer else info.objective_function_value if solved else 0.0
-    return Bound(max(0, int(best - 0.5)), solved)
+    return Bound(max(0, ceil(best - max(1e-6, 1e-9 * best))), solved)

@@ -6,9 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
-
-import highspy
 
 from bench.planner.problems import HOST, Ask, Machine, Offer, Pods, Problem, text
 from capacity import model
@@ -98,8 +97,8 @@ def gang(ask: Ask, more: int = 0) -> model.Gang:
 
 def pod_set(one: Pods, more: int) -> model.PodSet:
     requests = {**one.requests, "memory": one.requests["memory"] + more}
-    topology = {"required_topology": one.required or None, "preferred_topology": one.preferred or None}
-    return model.PodSet(one.name, one.count, requests, one.selector, **topology)
+    required, preferred = one.required or None, one.preferred or None
+    return model.PodSet(one.name, one.count, requests, one.selector, required_topology=required, preferred_topology=preferred)
 
 
 # --- from Kubernetes objects ----------------------------------------------------------------------------------------------
@@ -267,6 +266,7 @@ class Records(tuple[model.Node, ...]):
 @contextmanager
 def solver_counted(counts: Counts) -> Iterator[None]:
     """Counts the runs of HiGHS and the nodes of its search trees."""
+    highspy: Any = import_module("highspy")
     plain = highspy._Highs  # noqa: SLF001  # what the planner uses, too
 
     class Counting(plain):  # type: ignore[misc, valid-type]

@@ -19,8 +19,8 @@ Made by `make bench-planner`. Both sides get the same problem in the same run.
 
 Times of ours: *kept* plans something new each time, after a node has changed, on an index that is kept up; *cold* starts
 from our records; *objects* decodes Kubernetes objects from JSON, translates and plans. Times of peers leave out reading the input
-and making their objects; Kueue's includes its snapshot, which it takes in every cycle. *records* are node records looked at one by
-one, *cells* and *columns* what was read of the index, *solves* and *branches* runs of HiGHS and nodes of its trees. *fits*:
+and making their objects; Kueue's includes its snapshot, which it takes in every cycle. *records* are node records looked at one
+by one, *cells* and *columns* what was read of the index, *solves* and *branches* runs of HiGHS and nodes of its trees. *fits*:
 ours/peer. *racks*: ours/peer/fewest that can be. *bound*: what no plan can be cheaper than, in whole nodes. `>`: the peer stopped
 at its own limit of a minute.
 

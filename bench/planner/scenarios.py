@@ -98,7 +98,7 @@ def fabric(size: int) -> tuple[Machine, ...]:
     """
     draw, places, jobs = random.Random(SEED), traces.fabric(), traces.gangs()
     free, opened = [8] * size, 0
-    for step in range(start := draw.randrange(len(jobs)), start + len(jobs)):
+    for step in range(start := draw.randrange(len(jobs)), start + 8 * size):
         if sum(free) <= 4 * size:
             break
         opened = _give(jobs[step % len(jobs)], free, opened, draw)
