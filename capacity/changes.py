@@ -31,7 +31,6 @@ MOST_ALIKE = 3
 """Changes of one kind that are tried: keys, taints, instants."""
 MOST_HOLDERS = 6
 MODELS = (INSTANCE_TYPE, "nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
-_OF_NODES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")  # taints that tell of a fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +141,13 @@ def _label(one: Purchase, key: str) -> str:
 
 
 def _taints(question: Question, seen: Survey) -> Iterator[Candidate]:
-    """The taints that keep the pods from most nodes first; not those by which a node tells of a fault."""
+    """The taints that keep the pods from most nodes first."""
     nodes: dict[Taint, int] = {}
     for lot in seen.lots:
         taints = lot.subject.taints if isinstance(lot.subject, Node) else lot.subject.shape.taints
         for pod_set, verdict in zip(seen.pod_sets, lot.verdicts, strict=True):
             taint = untolerated((one for one in taints if one.key != BOOKED_TAINT), pod_set.tolerations)
-            if verdict.constraint is Constraint.TAINT and taint and not taint.key.startswith(_OF_NODES):
+            if verdict.constraint is Constraint.TAINT and taint:
                 nodes[taint] = nodes.get(taint, 0) + lot.count
     for taint in sorted(nodes, key=lambda one: (-nodes[one], one.key, one.value, one.effect))[:MOST_ALIKE]:
         name = f"{taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect}"
@@ -184,11 +183,9 @@ def _policy(question: Question, seen: Survey) -> Iterator[Candidate]:
     if preferences.price_ceiling is not None and enough(seen, but_for(Constraint.PRICE_CEILING)):
         asked = (gang, snapshot, replace(preferences, price_ceiling=None))
         yield Candidate(Change.PRICE_CEILING, asked, lambda plan: f"with a price ceiling of ${dollars(plan.cost)}/h")
-    if any(not budget.same for budget in snapshot.budgets) and enough(seen, but_for(Constraint.LIMIT)):
-        left = replace(snapshot, budgets=tuple(budget for budget in snapshot.budgets if budget.same))
-        yield Candidate(
-            Change.LIMIT, (gang, left, preferences), lambda plan: f"with a higher limit: {', '.join(broken(plan, snapshot))}"
-        )
+    asked = loosen.unlimited(question)
+    if asked != question and enough(seen, but_for(Constraint.LIMIT)):
+        yield Candidate(Change.LIMIT, asked, lambda plan: f"with a higher limit: {', '.join(broken(plan, snapshot))}")
     kinds = {*(node.capacity_type for node in snapshot.nodes), *(offering.capacity_type for offering in snapshot.offerings)}
     if enough(seen, but_for(Constraint.CAPACITY_ORDER)):
         for kind in sorted(kind for kind in kinds if kind and kind not in (CapacityType.QUEUED, *preferences.capacity_order)):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from capacity.changes import broken
 from capacity.considered import considered
 from capacity.findings import findings, prepaid_misfits, usable
-from capacity.loosen import Question, emptied, scattered, unbound
+from capacity.loosen import Question, emptied, scattered, unbound, unlimited
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
 from capacity.placement import levels, rules
@@ -96,9 +96,9 @@ def _dear(question: Question, had: str) -> str:
 
 def _limits(question: Question) -> str:
     """The limits that alone are in the way."""
-    gang, snapshot, preferences = question
-    plan = cheapest((gang, replace(snapshot, budgets=()), preferences)) if snapshot.budgets else None
-    return "".join(f"; LimitExceeded: {text}" for text in broken(plan, snapshot)) if plan else ""
+    asked = unlimited(question)
+    plan = cheapest(asked) if asked != question else None
+    return "".join(f"; LimitExceeded: {text}" for text in broken(plan, question[1])) if plan else ""
 
 
 def _missing(gang: Gang, found: dict[str, int]) -> str:

@@ -8,6 +8,8 @@ from capacity.requirements import NodeSelectorTerm, Taint, Toleration
 from capacity.topology import required_key
 
 Question = tuple[Gang, Snapshot, Preferences]
+FAULTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Prefixes of the taints by which a node tells that it is not fit for use at the moment."""
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
@@ -51,11 +53,19 @@ def emptied(snapshot: Snapshot) -> Snapshot:
 
 
 def _empty(node: Node) -> bool:
-    return not (node.requested or node.pods or node.booked_by or node.unschedulable) and node.ready
+    held = node.requested or node.pods or node.booked_by or node.unschedulable
+    return not held and node.ready and not any(taint.key.startswith(FAULTS) for taint in node.taints)
 
 
 def _emptied(node: Node) -> Node:
-    return replace(node, requested={}, pods=(), booked_by=None, ready=True, unschedulable=False)
+    taints = tuple(taint for taint in node.taints if not taint.key.startswith(FAULTS))
+    return replace(node, requested={}, pods=(), booked_by=None, ready=True, unschedulable=False, taints=taints)
+
+
+def unlimited(question: Question) -> Question:
+    """Without the limits that somebody set."""
+    gang, snapshot, preferences = question
+    return gang, replace(snapshot, budgets=tuple(budget for budget in snapshot.budgets if budget.same)), preferences
 
 
 def without(question: Question, holder: str) -> Question:

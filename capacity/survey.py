@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, shortage, slots
 from capacity.instants import clock
 from capacity.lens import Lens
+from capacity.loosen import FAULTS
 from capacity.model import HOSTNAME, Constraint, Gang, Node, Offering, PodSet, Preferences, Snapshot
 from capacity.neighbours import Neighbours
 from capacity.topology import required_key
@@ -17,6 +18,7 @@ _KINDS = (
     ("the policy", Constraint.CAPACITY_ORDER),
     ("starts", Constraint.NOT_STARTED),
     ("ends", Constraint.ENDS_TOO_SOON),
+    *((f"taint {prefix}", Constraint.NOT_READY) for prefix in FAULTS),
     ("taint", Constraint.TAINT),
     ("node selector", Constraint.NODE_SELECTOR),
     ("node affinity", Constraint.NODE_AFFINITY),

@@ -5,11 +5,13 @@ import pytest
 
 from capacity.describe import describe
 from capacity.explain import account
-from capacity.model import ZONE, CapacityType, Gang, Plan, Preferences, Reason, ReservationUse, Shortfall, Snapshot
+from capacity.model import ZONE, Budget, CapacityType, Gang, Plan, Preferences, Reason, ReservationUse, Shortfall, Snapshot
 from capacity.plan import plan
+from capacity.requirements import Taint
 from tests.capacity.make import ANY, GPU, RACK, gang, node, offering, pods, snapshot
 
 RESERVED = CapacityType.RESERVED
+DOWN = "node.kubernetes.io/disk-pressure"
 
 
 def short(wanted: Gang, places: Snapshot, preferences: Preferences = ANY) -> Shortfall:
@@ -104,6 +106,10 @@ def test_price_ceiling_is_named_with_both_prices() -> None:
         pytest.param(snapshot(offering("cr", 0, kind=RESERVED, total=1)), True, id="never enough"),
         pytest.param(snapshot(*(replace(n, booked_by="b") for n in racks(2))), False, id="nodes booked"),
         pytest.param(snapshot(*(replace(n, unschedulable=True, ready=False) for n in racks(2))), False, id="nodes down"),
+        pytest.param(snapshot(*(replace(n, taints=(Taint(DOWN, "NoSchedule"),)) for n in racks(2))), False, id="nodes at fault"),
+        pytest.param(
+            snapshot(*(replace(n, taints=(Taint("team", "NoSchedule"),)) for n in racks(2))), True, id="nodes of others"
+        ),
         pytest.param(snapshot(*racks(1)), True, id="one node too few"),
         pytest.param(snapshot(offering("cb", 2, kind=CapacityType.CAPACITY_BLOCK, starts=50)), False, id="starts later"),
         pytest.param(
@@ -113,6 +119,14 @@ def test_price_ceiling_is_named_with_both_prices() -> None:
 )
 def test_hopeless(places: Snapshot, hopeless: bool) -> None:
     assert short(gang(pods("w", 2)), places).hopeless is hopeless
+
+
+def test_a_limit_is_named() -> None:
+    places = snapshot(offering("od", 5, 9), budgets=(Budget("maxNodes 2 of source od", {"od": 1}, 1, 2),))
+    outcome = short(gang(pods("w", 2)), places)
+    assert (outcome.reason, outcome.hopeless) == (Reason.GANG_INCOMPLETE, False)
+    assert outcome.message == "1 of 2 pods can be had now; LimitExceeded: maxNodes 2 of source od"
+    assert short(gang(pods("w", 3)), places).hopeless
 
 
 def test_competes_names_what_the_gang_could_use_now() -> None:
