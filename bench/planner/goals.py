@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from bench.planner.compare import FEW_NODES, Row
 
@@ -24,15 +25,27 @@ def goals(rows: Sequence[Row]) -> list[Goal]:
 
 def _s1(rows: Sequence[Row]) -> Iterator[Goal]:
     for size, wanted in ((1_000, 200), (10_000, 2_000)):
-        yield from _faster(
-            [row for row in rows if len(row.problem.nodes) == size], "S1", f"{size} nodes", "check-capacity", wanted
-        )
+        some = [row for row in rows if len(row.problem.nodes) == size]
+        yield from _faster(some, "S1", f"{size} nodes", "check-capacity", wanted)
+    if rows:
+        yield _change(rows)
     for row in _largest(rows):
         passes = row.ours.kept / row.mask
         text = f"{row.problem.name}: within 5 times a pass over the nodes"
         yield Goal(
             "S1", text, f"{passes:.1f} times, {row.ours.kept / 1e6:.3f} ms", passes <= 5, row.profile if passes > 5 else ""
         )
+
+
+def _change(rows: Sequence[Row]) -> Goal:
+    """A pointer chase costs more where more memory is in use: three times as much at most passes for equal."""
+    sizes: dict[int, list[int]] = {}
+    for row in rows:
+        sizes.setdefault(len(row.problem.nodes), []).append(row.ours.change)
+    medians = {size: median(changes) / 1e3 for size, changes in sizes.items()}
+    told = ", ".join(f"{cost:.0f} µs at {size}" for size, cost in medians.items())
+    met = max(medians.values()) <= 3 * min(medians.values())
+    return Goal("S1", "one node's change costs the same however many there are", told, met)
 
 
 def _largest(rows: Sequence[Row]) -> list[Row]:

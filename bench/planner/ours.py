@@ -38,7 +38,7 @@ class Ours:
     """The outcome for each gang and times in nanoseconds, 0 where not taken."""
 
     outcomes: list[model.Outcome]
-    kept: int = 0  # planning alone, index kept up; every repetition asks for something new after a node has changed
+    kept: int = 0  # on an index that is kept up; every repetition asks for something new after a node has changed
     again: int = 0  # the same, measured once more: what differs is noise
     change: int = 0  # one node changed in the index
     cold: int = 0  # from our records, with no index
@@ -194,21 +194,25 @@ class Kept:
         self._problem, self._start = problem, start
         self._fleet = Fleet(start.nodes)
         self._asked = 0
-        self.change = 0
+        self._changes: list[int] = []
         self._once()
 
     def median(self, repeat: int) -> int:
         return int(statistics.median(self._once() for _ in range(repeat)))
 
+    @property
+    def change(self) -> int:
+        """What it takes to tell the index of one node's change."""
+        return int(statistics.median(self._changes or [0]))
+
     def _once(self) -> int:
         self._asked += 1
         if self._start.nodes:
             self._touch()
-        stock = self._fleet.stock()
-        now = replace(self._start, nodes=stock.nodes, stock=stock)
         gangs = [gang(ask, self._asked) for ask in self._problem.gangs]
         began = time.perf_counter_ns()
-        planned(now, gangs)
+        stock = self._fleet.stock()
+        planned(replace(self._start, nodes=stock.nodes, stock=stock), gangs)
         return time.perf_counter_ns() - began
 
     def _touch(self) -> None:
@@ -217,7 +221,7 @@ class Kept:
         requested = {**old.requested, "ephemeral-storage": self._asked}
         began = time.perf_counter_ns()
         self._fleet.put(replace(old, requested=requested))
-        self.change = time.perf_counter_ns() - began
+        self._changes.append(time.perf_counter_ns() - began)
 
 
 # --- counting -------------------------------------------------------------------------------------------------------------

@@ -10,19 +10,19 @@ from bench.planner.compare import Row
 from bench.planner.goals import Goal
 
 COUNTS = ("records", "cells", "columns", "solves", "branches")
-TIMES = ("kept ms", "cold ms", "objects ms", "peer ms", "ratio")
+TIMES = ("change µs", "kept ms", "cold ms", "objects ms", "peer ms", "ratio")
 COLUMNS = ("case", "nodes", "pods", "classes", *COUNTS, *TIMES, "fits", "cost $/h", "peer $/h", "bound $/h", "racks")
 
 INTRODUCTION = """# The planner beside its peers
 
 Made by `make bench-planner`. Both sides get the same problem in the same run.
 
-Times of ours: *kept* plans something new each time, after a node has changed, on an index that is kept up; *cold* starts
-from our records; *objects* decodes Kubernetes objects from JSON, translates and plans. Times of peers leave out reading the input
-and making their objects; Kueue's includes its snapshot, which it takes in every cycle. *records* are node records looked at one
-by one, *cells* and *columns* what was read of the index, *solves* and *branches* runs of HiGHS and nodes of its trees. *fits*:
-ours/peer. *racks*: ours/peer/fewest that can be. *bound*: what no plan can be cheaper than, in whole nodes. `>`: the peer stopped
-at its own limit of a minute.
+Times of ours: *kept* plans on an index that is kept up, something new each time, after a node has changed; *change* is what the
+change of one node costs that index; *cold* starts from our records; *objects* decodes Kubernetes objects from JSON, translates
+and plans. Times of peers leave out reading the input and making their objects; Kueue's includes its snapshot, which it takes in
+every cycle. *records* are node records looked at one by one, *cells* and *columns* what was read of the index, *solves* and
+*branches* runs of HiGHS and nodes of its trees. *fits*: ours/peer. *racks*: ours/peer/fewest that can be. *bound*: what no plan
+can be cheaper than, in whole nodes. `>`: the peer stopped at its own limit of a minute.
 
 Data: openb (Alibaba GPU cluster 2023, published with FGD, Apache-2.0), Philly (Microsoft, CC BY 4.0, derived file Apache-2.0),
 Lingjun (Alibaba, Apache-2.0).
@@ -40,6 +40,7 @@ def cells(row: Row) -> list[str]:
         str(row.problem.pods),
         str(row.problem.classes()),
         *(str(number) for number in (counts.records, counts.cells, counts.columns, counts.solves, counts.branches)),
+        f"{ours.change / 1e3:.0f}" if ours.change else "-",
         _ms(ours.kept),
         _ms(ours.cold),
         _ms(ours.objects),
