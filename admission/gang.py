@@ -10,9 +10,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from kube import makers
 from kube.kueue import PodSetAssignment, ResourceFlavor, TopologyRequest, Workload, WorkloadPodSet
 from kube.levels import (
-    MADE_BY,
     PLACED_BY_KUEUE,
     PREFERRED_TOPOLOGY,
     REQUIRED_TOPOLOGY,
@@ -21,9 +21,8 @@ from kube.levels import (
     TOPOLOGY_GROUP,
 )
 
-_MAKERS = ("JobSet", "LeaderWorkerSet")  # they keep domains exclusive by a label that their templates don't show
-
 Json = dict[str, Any]
+Maker = makers.JobSet | makers.LeaderWorkerSet
 
 
 class WorkloadMistakeError(ValueError):
@@ -70,21 +69,26 @@ def asks_for(template: Mapping[str, Any], resources: Collection[str]) -> bool:
 
 
 def members(
-    workload: Workload, on_flavors: Collection[str], managed: Collection[str], flavors: Mapping[str, ResourceFlavor]
+    workload: Workload,
+    on_flavors: Collection[str],
+    managed: Collection[str],
+    flavors: Mapping[str, ResourceFlavor],
+    maker: Maker | None = None,
 ) -> tuple[Member, ...]:
-    """The gang, each template as its pods will be.
+    """The gang, each template as its pods will be; `maker` is the JobSet or LeaderWorkerSet that makes them, if one does.
 
     Raises FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts its flavor, or its topology
     request is of a kind that the planner doesn't know.
     """
-    maker = next((owner.kind for owner in workload.metadata.owner_references if owner.controller), "")
     return tuple(_member(pod_set, assignment, flavors, maker) for pod_set, assignment in needed(workload, on_flavors, managed))
 
 
-def _member(pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor], maker: str) -> Member:
+def _member(
+    pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor], maker: Maker | None
+) -> Member:
     template = deepcopy(pod_set.template)
     own = (template.get("metadata") or {}).get("annotations") or {}
-    notes: dict[str, str | None] = {**_topology(pod_set, own), MADE_BY: maker if maker in _MAKERS else None}
+    notes = {**_topology(pod_set, own), **(makers.notes(maker, pod_set.name) if maker else {})}
     spec: Json = template.setdefault("spec", {})
     for name in sorted(set(assignment.flavors.values())):
         flavor = flavors.get(name)

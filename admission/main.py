@@ -10,11 +10,12 @@ from admission.checks import Checks
 from admission.requests import MANAGED, WORKLOAD, WORKLOAD_UID
 from admission.settings import AdmissionSettings
 from admission.terms import CONTROLLER
-from admission.view import BY_WORKLOAD, Stores, is_own, workload_uid
+from admission.view import BY_MAKER, BY_WORKLOAD, Stores, is_own, maker_uid, workload_uid
 from admission.workloads import Workloads
 from kube import resources
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import AdmissionCheck, ClusterQueue, ProvisioningRequestConfig, ResourceFlavor, Workload
+from kube.makers import JobSet, LeaderWorkerSet
 from kube.ours import CapacityPolicy
 from runtime import logging
 from runtime.client import Client, Resource
@@ -22,7 +23,7 @@ from runtime.controller import Controller
 from runtime.events import Recorder
 from runtime.manager import Manager
 from runtime.settings import load
-from runtime.store import Key, Object, key_of
+from runtime.store import Key, Object, Store, key_of
 
 NAME = "corral-admission"
 
@@ -52,14 +53,18 @@ def _stores(manager: Manager) -> Stores:
         Resource(*resources.PROVISIONING_REQUESTS), ProvisioningRequest, label_selector=f"{MANAGED}=true,{WORKLOAD_UID}"
     )
     requests.add_index(BY_WORKLOAD, workload_uid)
+    workloads = manager.reflector(Resource(*resources.WORKLOADS), Workload)
+    workloads.add_index(BY_MAKER, maker_uid)
     return Stores(
-        workloads=manager.reflector(Resource(*resources.WORKLOADS), Workload),
+        workloads=workloads,
         requests=requests,
         checks=manager.reflector(Resource(*resources.ADMISSION_CHECKS), AdmissionCheck),
         policies=manager.reflector(Resource(*resources.CAPACITY_POLICIES), CapacityPolicy),
         configs=manager.reflector(Resource(*resources.PROVISIONING_REQUEST_CONFIGS), ProvisioningRequestConfig),
         queues=manager.reflector(Resource(*resources.CLUSTER_QUEUES), ClusterQueue),
         flavors=manager.reflector(Resource(*resources.RESOURCE_FLAVORS), ResourceFlavor),
+        job_sets=manager.reflector(Resource(*resources.JOB_SETS), JobSet, optional=True),
+        leader_worker_sets=manager.reflector(Resource(*resources.LEADER_WORKER_SETS), LeaderWorkerSet, optional=True),
     )
 
 
@@ -79,7 +84,16 @@ def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controlle
     controller.watch(stores.policies, unadmitted)
     controller.watch(stores.configs, unadmitted)
     controller.watch(stores.flavors, unadmitted)
+    makers: tuple[Store[JobSet] | Store[LeaderWorkerSet], ...] = (stores.job_sets, stores.leader_worker_sets)
+    for store in makers:
+        store.on_change(lambda old, new: _made(controller, stores, new) if new is not None and old is None else None)
     return controller
+
+
+def _made(controller: Controller[Key], stores: Stores, maker: JobSet | LeaderWorkerSet) -> None:
+    """A workload may have been seen before the JobSet that it is of; what becomes of that later changes no attempt."""
+    for each in stores.workloads.by(BY_MAKER, maker.metadata.uid):
+        controller.enqueue(key_of(each))
 
 
 def _workload_of(request: ProvisioningRequest) -> Iterator[Key]:

@@ -1,7 +1,7 @@
 """From the stores to the view that the decision is made on, and to the attempt that it may ask for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from admission import requests
 from admission.decide import Entry, RetryRule, View
@@ -17,15 +17,18 @@ from kube.kueue import (
     ResourceFlavor,
     Workload,
 )
+from kube.levels import JOBSET, LWS
+from kube.makers import JobSet, LeaderWorkerSet
 from kube.ours import CapacityPolicy
 from runtime.store import Store
 
 BY_WORKLOAD = "workload uid"
+BY_MAKER = "uid of a JobSet or LeaderWorkerSet"
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Everything that admission reads. `requests` must be indexed by `BY_WORKLOAD`."""
+    """Everything that admission reads. `requests` must be indexed by `BY_WORKLOAD`, `workloads` by `BY_MAKER`."""
 
     workloads: Store[Workload]
     requests: Store[ProvisioningRequest]
@@ -34,6 +37,8 @@ class Stores:
     configs: Store[ProvisioningRequestConfig]
     queues: Store[ClusterQueue]
     flavors: Store[ResourceFlavor]
+    job_sets: Store[JobSet] = field(default_factory=Store)
+    leader_worker_sets: Store[LeaderWorkerSet] = field(default_factory=Store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,11 @@ def workload_uid(request: ProvisioningRequest) -> Iterator[str]:
     """The index of requests by their workload."""
     if uid := request.metadata.labels.get(WORKLOAD_UID):
         yield uid
+
+
+def maker_uid(workload: Workload) -> Iterator[str]:
+    """The index of workloads by who makes their pods."""
+    return (owner.uid for owner in workload.metadata.owner_references if owner.kind in (JOBSET, LWS))
 
 
 def own_entries(stores: Stores, workload: Workload) -> tuple[AdmissionCheckState, ...]:
@@ -109,7 +119,7 @@ def prospect(
     try:
         gang = _gang(stores, workload, entry.name, conditions)
         wanted = parameters(conditions, workload.metadata.annotations)
-    except (FlavorMissingError, _QueueMissingError) as error:
+    except (FlavorMissingError, _QueueMissingError, _MakerMissingError) as error:
         return Prospect(obstacle=str(error))
     except WorkloadMistakeError as error:
         return Prospect(mistake=str(error))
@@ -122,6 +132,25 @@ class _QueueMissingError(LookupError):
     """The admission names a ClusterQueue that isn't there (yet)."""
 
 
+class _MakerMissingError(LookupError):
+    """The workload is of a JobSet or LeaderWorkerSet that isn't there (yet)."""
+
+
+def _maker(stores: Stores, workload: Workload) -> JobSet | LeaderWorkerSet | None:
+    """Who makes the pods, if it is one that says more of them than their templates. Kinds that the cluster doesn't serve have no
+    objects: then nothing more can be known.
+    """
+    known: dict[str, Store[JobSet] | Store[LeaderWorkerSet]] = {JOBSET: stores.job_sets, LWS: stores.leader_worker_sets}
+    for owner in workload.metadata.owner_references:
+        store = known.get(owner.kind)
+        if store is not None and len(store):
+            found = store.get((workload.metadata.namespace, owner.name))
+            if found is None:
+                raise _MakerMissingError(f'{owner.kind} "{owner.name}" of the workload is not there')
+            return found
+    return None
+
+
 def _gang(stores: Stores, workload: Workload, check: str, conditions: Terms) -> tuple[Member, ...]:
     name = workload.status.admission.cluster_queue if workload.status.admission else ""
     queue = stores.queues.get(("", name))
@@ -129,4 +158,4 @@ def _gang(stores: Stores, workload: Workload, check: str, conditions: Terms) -> 
         raise _QueueMissingError(f'ClusterQueue "{name}" is not there')
     on_flavors = next((rule.on_flavors for rule in queue.checks if rule.name == check), ())
     flavors = {flavor.metadata.name: flavor for flavor in stores.flavors.values()}
-    return members(workload, on_flavors, conditions.managed, flavors)
+    return members(workload, on_flavors, conditions.managed, flavors, _maker(stores, workload))

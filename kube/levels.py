@@ -3,7 +3,7 @@
 Corral's own come first; those of Kueue, JobSet and LeaderWorkerSet are read where they stand.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from capacity.model import Exclusive, Labels, Slices
@@ -22,15 +22,17 @@ MADE_BY = "corral.dev/made-by"
 
 KUEUE = "kueue.x-k8s.io/podset-"
 JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+JOBSET_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+LWS_SUBGROUP_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 JOB_KEY = "jobset.sigs.k8s.io/job-key"
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 
 UNTOLD = "?"
 """The value of a label that the template does not tell; no valid one, so that only Exists and NotIn match it."""
 
-_JOBSET, _LWS = "JobSet", "LeaderWorkerSet"
-_KEYS = {_JOBSET: JOB_KEY, _LWS: GROUP_KEY}
+JOBSET, LWS = "JobSet", "LeaderWorkerSet"
+_KEYS = {JOBSET: JOB_KEY, LWS: GROUP_KEY}
 
 Notes = Mapping[str, str]
 
@@ -63,6 +65,14 @@ def given_labels(notes: Notes) -> Labels:
     """The label by which JobSets and LeaderWorkerSets keep their domains exclusive, of a pod that one of them will make."""
     key = _KEYS.get(notes.get(MADE_BY, "")) or (_KEYS[_rival(notes)] if _exclusive_key(notes) else None)
     return {key: UNTOLD} if key else {}
+
+
+def unplanned(notes: Notes) -> Iterator[str]:
+    """Ways to place the pods that the planner doesn't model."""
+    if notes.get(LWS_SUBGROUP_EXCLUSIVE):
+        yield f"annotation {LWS_SUBGROUP_EXCLUSIVE} keeps the subgroups of a group in domains of their own"
+    if notes.get(JOBSET_NODE_SELECTOR):
+        yield f"annotation {JOBSET_NODE_SELECTOR} makes its pods select nodes that somebody labels for each Job"
 
 
 def _either(notes: Notes, ours: str, theirs: str) -> str | None:
@@ -104,7 +114,7 @@ def _exclusive_key(notes: Notes) -> str | None:
 
 def _rival(notes: Notes) -> str:
     """Whose pods keep a domain from being exclusive: others of the same kind."""
-    return _LWS if notes.get(LWS_EXCLUSIVE) or notes.get(MADE_BY) == _LWS else _JOBSET
+    return LWS if notes.get(LWS_EXCLUSIVE) or notes.get(MADE_BY) == LWS else JOBSET
 
 
 def _number(annotation: str, text: str, *, least: int) -> int:

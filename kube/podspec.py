@@ -13,7 +13,7 @@ from capacity import requirements
 from capacity.model import Labels, PodSet
 from kube import podrules
 from kube.core import DaemonSet, PodSpec, PodTemplateSpec, RuntimeClass, Taint, Toleration
-from kube.levels import given_labels, levels
+from kube.levels import given_labels, levels, unplanned
 from kube.meta import decode
 from kube.podrules import NO_NAMESPACES
 from kube.requests import PodSpecError, pod_requests
@@ -85,6 +85,7 @@ def pod_set(
         undecidable=(
             *_undecidable(spec, runtime_classes),
             *doubts,
+            *unplanned(template.metadata.annotations),
             *_unknown_company(spec, labels, namespaces),
             *_device_backed(requests, device_resources),
         ),

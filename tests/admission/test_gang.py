@@ -5,7 +5,8 @@ from msgspec import structs
 
 from admission.gang import FlavorMissingError, Member, WorkloadMistakeError, members
 from kube.kueue import ResourceFlavor, Workload
-from kube.meta import OwnerReference
+from kube.makers import JobSet
+from kube.meta import decode
 from tests.admission.objects import assignment, flavor, pod_set, workload
 
 Json = dict[str, Any]
@@ -193,21 +194,16 @@ def test_a_flavor_with_a_topology_leaves_the_hosts_to_kueue() -> None:
     assert found.template["metadata"]["annotations"] == {"corral.dev/placed-by-kueue": "true"}
 
 
-@pytest.mark.parametrize(
-    ("owner", "expected"),
-    [
-        pytest.param(OwnerReference(kind="JobSet", controller=True), {"corral.dev/made-by": "JobSet"}, id="JobSet"),
-        pytest.param(
-            OwnerReference(kind="LeaderWorkerSet", controller=True), {"corral.dev/made-by": "LeaderWorkerSet"}, id="LWS"
-        ),
-        pytest.param(OwnerReference(kind="Job", controller=True), None, id="Job"),
-        pytest.param(OwnerReference(kind="JobSet"), None, id="not its controller"),
-    ],
-)
-def test_who_makes_the_pods_is_told_where_it_matters(owner: OwnerReference, expected: dict[str, str] | None) -> None:
-    given = workload(pod_set(template=template()))
-    [found] = gang(structs.replace(given, metadata=structs.replace(given.metadata, owner_references=(owner,))))
-    assert found.template.get("metadata", {}).get("annotations") == expected
+def test_what_a_job_set_says_of_its_pods_is_noted() -> None:
+    jobs = [{"name": "main", "template": {"spec": {"parallelism": 2}}}]
+    notes = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+    maker = decode({"metadata": {"annotations": notes}, "spec": {"replicatedJobs": jobs}}, JobSet)
+    [found] = members(workload(pod_set(template=template())), (), (), FLAVORS, maker)
+    assert found.template["metadata"]["annotations"] == {
+        "corral.dev/made-by": "JobSet",
+        "alpha.jobset.sigs.k8s.io/exclusive-topology": "rack",
+        "corral.dev/exclusive-size": "2",
+    }
 
 
 def test_null_counts_as_absent() -> None:

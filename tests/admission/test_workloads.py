@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from admission.checks import Checks
 from admission.journeys import waiting
@@ -15,6 +16,8 @@ from admission.view import BY_WORKLOAD, Stores, prospect, terms_of, workload_uid
 from admission.workloads import OBSTRUCTED, STALE, Workloads
 from admission.writer import make_request
 from kube.kueue import Workload
+from kube.makers import JobSet
+from kube.meta import OwnerReference, decode
 from runtime.controller import DONE, Result
 from runtime.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from runtime.store import Store, key_of
@@ -380,6 +383,30 @@ async def test_what_is_missing_is_named(world: World, missing: str, words: str) 
     assert result == Result(30.0)
     assert world.client.entries[0]["message"].startswith(words)
     assert world.client.writes == ["apply workloads"]
+
+
+def of_job_set() -> Workload:
+    given = workload()
+    owner = OwnerReference(kind="JobSet", name="llm", uid="js-uid", controller=True)
+    return structs.replace(given, metadata=structs.replace(given.metadata, owner_references=(owner,)))
+
+
+def job_set(name: str) -> JobSet:
+    notes = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+    return decode({"metadata": {"namespace": "team", "name": name, "annotations": notes}}, JobSet)
+
+
+async def test_the_job_set_behind_a_workload_is_waited_for(world: World) -> None:
+    world.put(world.stores.job_sets, job_set("another"))
+    await world.turn(of_job_set())
+    assert world.client.entries[0]["message"] == 'JobSet "llm" of the workload is not there'
+    world.put(world.stores.job_sets, job_set("llm"))
+    notes = world.attempt(of_job_set()).members[0].template["metadata"]["annotations"]
+    assert notes["alpha.jobset.sigs.k8s.io/exclusive-topology"] == "rack"
+
+
+def test_a_cluster_that_serves_no_job_sets_is_not_waited_for(world: World) -> None:
+    assert world.attempt(of_job_set()).members[0].template.get("metadata") is None
 
 
 async def test_gone_workload_and_foreign_checks_are_nobody_s_business(world: World) -> None:

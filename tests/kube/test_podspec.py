@@ -183,6 +183,19 @@ def test_a_jobs_key_is_there_though_its_value_is_not_known() -> None:
     assert pod_set("worker", 1, made).labels == {"app": "x", "jobset.sigs.k8s.io/job-key": "?"}
 
 
+@pytest.mark.parametrize(
+    ("note", "words"),
+    [
+        pytest.param("leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology", "keeps the subgroups of a group", id="subgroups"),
+        pytest.param("alpha.jobset.sigs.k8s.io/node-selector", "select nodes that somebody labels", id="labelled nodes"),
+    ],
+)
+def test_ways_to_place_pods_that_nobody_plans_for(note: str, words: str) -> None:
+    [reason] = pod_set("worker", 1, template({"metadata": {"annotations": {note: "rack"}}, "spec": {}})).undecidable
+    assert note in reason
+    assert words in reason
+
+
 def test_a_label_that_the_template_shows_is_known() -> None:
     spread = {**SPREAD, "labelSelector": {"matchLabels": {"job-name": "j"}}}
     made = template({"metadata": {"labels": {"job-name": "j"}}, "spec": {"topologySpreadConstraints": [spread]}})

@@ -1,0 +1,64 @@
+"""JobSet and LeaderWorkerSet, reduced to what they tell of their pods and pod templates don't (jobset.x-k8s.io/v1alpha2,
+leaderworkerset.x-k8s.io/v1).
+"""
+
+from kube.core import TemplateMeta
+from kube.levels import (
+    EXCLUSIVE_SIZE,
+    JOBSET,
+    JOBSET_EXCLUSIVE,
+    JOBSET_NODE_SELECTOR,
+    LWS,
+    LWS_EXCLUSIVE,
+    LWS_SUBGROUP_EXCLUSIVE,
+    MADE_BY,
+)
+from kube.meta import ObjectMeta, Record
+
+
+class JobCounts(Record, frozen=True, kw_only=True):
+    parallelism: int | None = None
+    completions: int | None = None
+
+    @property
+    def pods(self) -> int:
+        """How many pods run at once: `parallelism`, but no more than there are completions (Kubernetes docs, "Jobs")."""
+        parallelism = 1 if self.parallelism is None else self.parallelism
+        return parallelism if self.completions is None else min(parallelism, self.completions)
+
+
+class JobTemplate(Record, frozen=True, kw_only=True):
+    metadata: TemplateMeta = TemplateMeta()
+    spec: JobCounts = JobCounts()
+
+
+class ReplicatedJob(Record, frozen=True, kw_only=True):
+    name: str = ""
+    template: JobTemplate = JobTemplate()
+
+
+class JobSetSpec(Record, frozen=True, kw_only=True):
+    replicated_jobs: tuple[ReplicatedJob, ...] = ()
+
+
+class JobSet(Record, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    spec: JobSetSpec = JobSetSpec()
+
+
+class LeaderWorkerSet(Record, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+
+
+def notes(maker: JobSet | LeaderWorkerSet, pod_set: str) -> dict[str, str]:
+    """Annotations for the pod template of one of its pod sets. A unit of a JobSet is one Job; of a LeaderWorkerSet, all pods of
+    the gang. What a replicated job says goes before what its JobSet says (jobset_controller.go, v0.11.1).
+    """
+    said = maker.metadata.annotations
+    if isinstance(maker, LeaderWorkerSet):
+        return {MADE_BY: LWS, **{key: said[key] for key in (LWS_EXCLUSIVE, LWS_SUBGROUP_EXCLUSIVE) if said.get(key)}}
+    job = next((job for job in maker.spec.replicated_jobs if job.name == pod_set), ReplicatedJob())
+    said = {**said, **job.template.metadata.annotations}
+    found = {key: said[key] for key in (JOBSET_EXCLUSIVE, JOBSET_NODE_SELECTOR) if said.get(key)}
+    size = {EXCLUSIVE_SIZE: str(job.template.spec.pods)} if JOBSET_EXCLUSIVE in found else {}
+    return {MADE_BY: JOBSET, **found, **size}
