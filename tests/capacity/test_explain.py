@@ -107,9 +107,7 @@ def test_price_ceiling_is_named_with_both_prices() -> None:
         pytest.param(snapshot(*(replace(n, booked_by="b") for n in racks(2))), False, id="nodes booked"),
         pytest.param(snapshot(*(replace(n, unschedulable=True, ready=False) for n in racks(2))), False, id="nodes down"),
         pytest.param(snapshot(*(replace(n, taints=(Taint(DOWN, "NoSchedule"),)) for n in racks(2))), False, id="nodes at fault"),
-        pytest.param(
-            snapshot(*(replace(n, taints=(Taint("team", "NoSchedule"),)) for n in racks(2))), True, id="nodes of others"
-        ),
+        pytest.param(snapshot(*(replace(n, taints=(Taint("team", "NoSchedule"),)) for n in racks(2))), True, id="taints"),
         pytest.param(snapshot(*racks(1)), True, id="one node too few"),
         pytest.param(snapshot(offering("cb", 2, kind=CapacityType.CAPACITY_BLOCK, starts=50)), False, id="starts later"),
         pytest.param(
