@@ -13,18 +13,24 @@ from bench.agreement.catch import caught
 from bench.agreement.field import Field
 from bench.agreement.generator import FEATURES, generate
 from bench.agreement.report import Run, write
-from bench.agreement.results import Disagreement, Result
+from bench.agreement.results import FIT, Disagreement, Result
 from bench.agreement.shrink import shrink
 from bench.agreement.waves import run_all
 from e2e.controlplane.build import PROGRAMS
 from e2e.controlplane.cluster import RUNS, ControlPlane
 
 RESULTS = Path(__file__).parent.parent / "results"
+EFFORT = 20_000  # states of a case that the oracle looks at before it gives up
 _MOST_SHRUNK = 3
 
 
 def main() -> int:
     options = _parser().parse_args()
+    return int(options.do(options))
+
+
+def _run_command(options: argparse.Namespace) -> int:
+    """1 if the run found any fault, else 0."""
     cases = [generate(options.seed, number) for number in range(options.first, options.first + options.cases)]
     if options.only:
         cases = [case for case in cases if case.features[0] in options.only]
@@ -35,6 +41,24 @@ def main() -> int:
         print(fault)
     print(run.line())
     return 1 if faults else 0
+
+
+def _keep_command(options: argparse.Namespace) -> int:
+    """Puts cases to both sides and keeps them with what came out; 1 if the two differ."""
+    seed, _, number = options.case.partition("/")
+    with ControlPlane(RUNS / "agreement-keep", bare=True) as plane:
+        result = asyncio.run(_once(plane, generate(int(seed), int(number))))
+    print(kept.save(options.name, kept.Kept.of(options.why, result)))
+    for each in result.disagreements():
+        print(f"{each.question} {each.what}: {each.detail}")
+    return 1 if result.disagreements() else 0
+
+
+async def _once(plane: ControlPlane, case: Case) -> Result:
+    async with Field.open(plane.layout) as here:
+        results = await run_all(here, [case])
+    _judge(results)
+    return results[0]
 
 
 async def _run(plane: ControlPlane, options: argparse.Namespace, cases: Sequence[Case]) -> Run:
@@ -61,9 +85,12 @@ def _tell(done: int, of: int, began: float) -> None:
 
 
 def _judge(results: Sequence[Result]) -> None:
-    """The oracle's word on every case."""
+    """The oracle's word on every case, and on every plan as far as that can be told."""
     for result in results:
-        result.oracle = oracle.feasible(without_cordoned(result.case))
+        usable = without_cordoned(result.case)
+        result.oracle = oracle.feasible(usable)
+        if result.outcome == FIT:
+            result.survives = oracle.survives(usable, result.marking, limit=EFFORT)
 
 
 async def _replay(here: Field) -> dict[str, Result]:
@@ -85,7 +112,7 @@ async def _shrink(here: Field, results: Sequence[Result]) -> dict[str, str]:
         small = await shrink(here, result.case, wrong)
         (again,) = await run_all(here, [small])
         name = f"{wrong.question.lower()}-{result.case.features[0]}-{result.case.seed.replace('/', '-')}"
-        found[result.case.seed] = str(kept.save(name, kept.Kept.of(f"{wrong.question} {wrong.what}", again, "")))
+        found[result.case.seed] = str(kept.save(name, kept.Kept.of(f"{wrong.question} {wrong.what}", again)))
     return found
 
 
@@ -104,6 +131,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--no-mutations", action="store_true", help="skip the seeded mistakes")
     run.add_argument("--no-shrink", action="store_true", help="leave disagreements as they are")
     run.add_argument("--out", type=Path, help="report without extension (default: bench/results/agreement-<cases>-<seed>)")
+    run.set_defaults(do=_run_command)
+    keep = commands.add_parser("keep", help="keep one generated case for good, with what the real scheduler did")
+    keep.add_argument("case", help="seed/number")
+    keep.add_argument("name", help="of the file, without extension")
+    keep.add_argument("why", help="what it shows")
+    keep.set_defaults(do=_keep_command)
     return parser
 
 

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.agreement.cases import Case
+from bench.agreement import oracle
+from bench.agreement.cases import Case, without_cordoned
 from bench.agreement.field import Field
 from bench.agreement.mutations import MUTATIONS, Mutation
 from bench.agreement.planner import answer
-from bench.agreement.results import FIT, NO_FIT, Result, kind
+from bench.agreement.results import FIT, NO_FIT, Result, kind, marking
 from bench.agreement.waves import Planner, Wave, ask_planner
 from capacity.model import Outcome
 
 _CASES = 150
+_EFFORT = 20_000
 _PUT = 12
-"""How many cases are looked at for a mutation, and how many of its plans are put to the cluster at most."""
+"""For a mutation: how many cases are looked at, how many states of each by the oracle, how many plans are put to the cluster."""
 
 
 @dataclass
@@ -71,11 +73,19 @@ def _contradiction(result: Result) -> str:
         probe.node, probe.message = known.node.replace(result.standing, result.case.id), known.message
         if wrong := probe.disagreement():
             return f"{wrong.question} {wrong.what}: {wrong.detail}"
-    said = kind(answer(result.case))
+    faulty = answer(result.case)
+    said = kind(faulty)
     if said == NO_FIT and result.steered == "":
         return "Q2 false no-fit: the sound plan was bound"
     if said == FIT and result.outcome == NO_FIT and result.oracle is False:
         return "Q2 false fit: the oracle finds no way"
+    marked = marking(faulty, result.case.id)
+    if (
+        said == FIT
+        and marked != result.marking
+        and oracle.survives(without_cordoned(result.case), marked, limit=_EFFORT) is False
+    ):
+        return f"Q2 false fit: the oracle finds an order that spoils the plan {marked}"
     return ""
 
 

@@ -22,8 +22,11 @@ class Kept:
     case: Case
 
     @classmethod
-    def of(cls, why: str, result: Result, outcome: str) -> "Kept":
-        return cls(why, [probe.node.replace(result.standing, result.case.id) for probe in result.probes], outcome, result.case)
+    def of(cls, why: str, result: Result) -> "Kept":
+        """A gang's outcome is taken for true only if the scheduler, or the scheduler and the oracle, bear it out."""
+        outcome = result.outcome if not result.disagreements() and (result.steered == "" or result.oracle is False) else ""
+        probes = [probe.node.replace(result.standing, result.case.id) for probe in result.probes]
+        return cls(why, probes, outcome, result.case)
 
 
 def load(folder: Path = FOLDER) -> dict[str, Kept]:

@@ -11,7 +11,7 @@ from bench.agreement.cases import Case, Json, renamed
 from bench.agreement.field import Fate, Field
 from bench.agreement.levels import broken
 from bench.agreement.planner import answer, probe
-from bench.agreement.results import FIT, NO_FIT, UNDECIDABLE, ProbeResult, Result, kind
+from bench.agreement.results import FIT, NO_FIT, UNDECIDABLE, ProbeResult, Result, kind, marking
 from capacity.model import Outcome, Plan, Shortfall, Undecidable
 from capacity.verdict import Answer
 
@@ -92,7 +92,7 @@ class Wave:
             result.probes = [ask_planner(case, number) for number in range(len(case.probes) if self._probes else 0)]
         except Exception as error:
             result.error = f"{type(error).__name__}: {error}"
-        result.outcome, result.reasons = kind(outcome), _reasons(outcome)
+        result.outcome, result.reasons, result.marking = kind(outcome), _reasons(outcome), marking(outcome, id_)
         return _Standing(original, case, result, outcome)
 
     def _alive(self) -> list[_Standing]:
