@@ -46,7 +46,7 @@ def _scenario(name: str, told: dict[str, str], *, quick: bool) -> Iterator[Row]:
     sizes = [1_000] if quick else [1_000, 10_000, 100_000]
     counts = [8, 64] if quick else [8, 64, 512, 4_096]
     runs: dict[str, Callable[[], Iterator[Row]]] = {
-        "S1": lambda: compare.s1(sizes, counts, _peer("check-capacity", peers.autoscaler, build.AUTOSCALER, told)),
+        "S1": lambda: compare.s1(sizes, counts, _peer("Cluster Autoscaler", peers.autoscaler, build.AUTOSCALER, told)),
         "S2": lambda: compare.s2([847, *sizes[1:]], counts, _kueue(told)),
         "S3": lambda: compare.s3(counts, _peer("Karpenter", peers.karpenter, build.KARPENTER, told)),
         "S4": lambda: compare.s4(20 if quick else 100, _peer("Karpenter", peers.karpenter, build.KARPENTER, told)),
@@ -60,13 +60,13 @@ def _peer(name: str, peer: Peer, harness: build.Harness, told: dict[str, str]) -
     except build.UnavailableError as error:
         told[name] = f"could not be had ({error})"
         return None
-    told[name] = f"{harness.module} {harness.version}, its own code as a Go module"
+    told[name] = f"{harness.does}, {harness.module} {harness.version}, driven as a Go module"
     return peer
 
 
 def _kueue(told: dict[str, str]) -> Peer:
     kueue.program()
-    told["Kueue"] = "sigs.k8s.io/kueue v0.17.0, its own topology assignment as a Go module"
+    told["Kueue"] = "its topology assignment, sigs.k8s.io/kueue v0.17.0, driven as a Go module"
     return peers.kueue
 
 

@@ -51,8 +51,7 @@ class Row:
 
     @property
     def cut_off(self) -> bool:
-        """The peer ran into its own time limit, so that its answer says nothing."""
-        return self.theirs is not None and "deadline" in self.theirs.note
+        return self.theirs is not None and self.theirs.cut_off
 
 
 Peer = Callable[[Problem], Theirs]

@@ -22,7 +22,8 @@ change of one node costs that index; *cold* starts from our records; *objects* d
 and plans. Times of peers leave out reading the input and making their objects; Kueue's includes its snapshot, which it takes in
 every cycle. *records* are node records looked at one by one, *cells* and *columns* what was read of the index, *solves* and
 *branches* runs of HiGHS and nodes of its trees. *fits*: ours/peer. *racks*: ours/peer/fewest that can be. *bound*: what no plan
-can be cheaper than, in whole nodes. `>`: the peer stopped at its own limit of a minute.
+can be cheaper than, in whole nodes. `>`: the peer stopped at its own limit of a minute, or
+was not waited for any longer.
 
 Data: openb (Alibaba GPU cluster 2023, published with FGD, Apache-2.0), Philly (Microsoft, CC BY 4.0, derived file Apache-2.0),
 Lingjun (Alibaba, Apache-2.0).
