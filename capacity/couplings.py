@@ -37,7 +37,8 @@ class Apart:
 class Even:
     """Pods of the role in one domain never exceed those in the emptiest by more than `skew`; the emptiest counts as empty while
     there are fewer than `min_domains`. `spread` is the place of the constraint among the pod set's own. `elsewhere` holds the
-    running pods of every domain where the domains don't depend on the nodes that are chosen.
+    running pods of every domain where the domains don't depend on the nodes that are chosen. Pods of `others` count, too,
+    on nodes that are the role's as well.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Even:
     min_domains: int
     spread: int
     elsewhere: Mapping[str, int] | None = None
+    others: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,16 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
+class Follow:
+    """Each domain with pods of the role has pods of `others`, too; but one where the role itself came `first`."""
+
+    key: str
+    role: int
+    others: frozenset[int]
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Many:
     """At least `nodes` nodes are taken for the role."""
 
@@ -78,18 +90,21 @@ class Many:
     key: str = ""
 
 
-Rule = Apart | Even | Sliced | Units | Many
+Rule = Apart | Even | Follow | Sliced | Units | Many
 
 
 @dataclass(slots=True)
 class Couplings:
-    """`lonely` names the keys of whose domains a role has at most one pod, `strangers` the pairs of roles that share no node that
-    bears one of the keys (ALWAYS: none at all), `shunned` those that share none in a plan. On nodes with a pod that a constraint in `shy` (role, place among its spreads)
-    counts, the role is not put; `barred` are domains that are full by what runs already. `unclear` says why nothing can be told
-    at all, `loose` why at least a "no" can't be; `impossible` why no pod of some role can ever be first.
+    """`herds` are roles that a plan keeps in one domain, of which all that must hold is in `follows`. `lonely` names the keys of
+    whose domains a role has at most one pod, `strangers` the pairs of roles that share no node with one of the keys (ALWAYS:
+    none at all), `shunned` those that share none in a plan. On nodes with a pod that a constraint in `shy` (role, place among its
+    spreads) counts, the role is not put; `barred` are domains that are full by what runs already. `unclear` says why nothing can
+    be told at all, `loose` why at least a "no" can't be; `impossible` why no pod of some role can ever be first.
     """
 
     binds: list[Bind] = field(default_factory=list)
+    herds: list[Bind] = field(default_factory=list)
+    follows: list[Follow] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     lonely: dict[int, set[str]] = field(default_factory=dict)
     strangers: dict[Pair, set[str]] = field(default_factory=dict)
@@ -102,8 +117,8 @@ class Couplings:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Topology keys by whose domains nodes must be told apart, hosts and bound levels apart."""
-        return tuple(sorted({rule.key for rule in self.rules} - {HOSTNAME}))
+        """Topology keys by whose domains nodes must be told apart, bound levels apart."""
+        return tuple(sorted({rule.key for rule in self.wide()} | {rule.key for rule in self.follows}))
 
     def wide(self) -> tuple[Rule, ...]:
         """The rules about domains of several hosts."""
@@ -123,12 +138,15 @@ class Couplings:
 
     def tied(self) -> tuple[int, ...]:
         """The roles that some rule looks at."""
-        pairs = ((rule.one, rule.other) if isinstance(rule, Apart) else (rule.role,) for rule in self.rules)
-        return tuple(sorted({role for roles in pairs for role in roles}))
+        return tuple(sorted({role for rule in (*self.rules, *self.follows) for role in concerned(rule)}))
 
     def alone(self, role: int, borne: Collection[str]) -> bool:
         """Whether at most one pod of the role can be on a node that bears these label keys."""
         return any(key in borne for key in self.lonely.get(role, ()))
+
+
+def concerned(rule: Rule) -> tuple[int, ...]:
+    return (rule.one, rule.other) if isinstance(rule, Apart) else (rule.role,)
 
 
 def couple(pod_sets: Sequence[PodSet], neighbours: Neighbours) -> Couplings:
@@ -167,9 +185,12 @@ def _affinity(found: Couplings, pod_sets: Sequence[PodSet], neighbours: Neighbou
                 found.loose.append(f"{pod_set.name}: pods of its own gang may open more places to it")
             continue
         waits[index] = set() if index in matching else matching
-        found.binds += [Bind(key, frozenset({index, *matching})) for key in sorted({term.topology_key for term in pod_set.near})]
-        if matching - {index}:
-            found.loose.append(f"{pod_set.name}: which pods of its own gang it can join depends on the order")
+        keys, others = sorted({term.topology_key for term in pod_set.near}), frozenset(matching - {index})
+        if others:
+            found.herds += [Bind(key, others | {index}) for key in keys]
+            found.follows += [Follow(key, index, others, index in matching) for key in keys]
+        else:
+            found.binds += [Bind(key, frozenset({index})) for key in keys]
     stuck = _stuck(waits)
     if stuck:
         found.impossible = f"{pod_sets[min(stuck)].name}: no pod that its affinity asks for runs or can come first"
@@ -250,17 +271,19 @@ def _spread(found: Couplings, pod_sets: Sequence[PodSet], index: int, place: int
         for other, one in enumerate(pod_sets)
         if other != index and one.namespace == me.namespace and spread.selector.selects(one.labels)
     ]
-    if others:
-        if not spread.honors_affinity:
-            found.unclear.append(
-                f"{me.name}: its spread over {spread.topology_key} counts pods of other pod sets wherever they are"
-            )
+    mine = spread.selector.selects(me.labels)
+    if others and not spread.honors_affinity:
+        found.unclear.append(f"{me.name}: its spread over {spread.topology_key} counts pods of other pod sets wherever they are")
+    if mine and spread.topology_key != HOSTNAME:
+        found.shunned |= {(min(index, other), max(index, other)) for other in others}
+    elif others:
         for other in others:
             found.part(index, other)
         found.loose.append(f"{me.name}: its spread over {spread.topology_key} counts pods of other pod sets")
     elsewhere = None if spread.honors_affinity else neighbours.domains(index, place)
-    if spread.selector.selects(me.labels):
-        found.rules.append(Even(spread.topology_key, index, spread.max_skew, spread.min_domains, place, elsewhere))
+    if mine:
+        counted = frozenset(others)
+        found.rules.append(Even(spread.topology_key, index, spread.max_skew, spread.min_domains, place, elsewhere, counted))
     elif elsewhere is None:
         found.shy.add((index, place))
         found.loose.append(f"{me.name}: its spread over {spread.topology_key} counts only pods that are not its own")

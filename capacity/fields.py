@@ -41,7 +41,7 @@ def fields(asked: Question, binds: Sequence[Bind], mixes: Mixes) -> Iterator[Fie
     for bounds, rest in _host_rules(asked):
         cells = gather(asked, keys, mixes, bounds)
         steps, left = _split(binds, cells, keys)
-        rules = (*ties.wide(), *rest, *left)
+        rules = (*ties.wide(), *rest, *left, *(ties.follows if lenient else ()))
         ruled = tuple(sorted({rule.key for rule in rules} - {""}))
         budgets = tuple(budget.left for budget in asked.snapshot.budgets)
         limits = Limits(asked.preferences.price_ceiling, budgets, ruled, rules, lenient)

@@ -123,7 +123,7 @@ class Judge:
         return there
 
     def _counts(self, index: int, held: int, least: int, most: int) -> int:
-        """What counts of the pods that a role has there: by spreads over hosts, and in whole slices where they are of one host."""
+        """What counts of the pods that a role has there: by spreads over hosts, and in whole slices where one host holds them."""
         held = min(held, most) if held >= least else 0
         for rule in self._asked.couplings.local():
             if isinstance(rule, Sliced) and rule.role == index:

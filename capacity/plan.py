@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from capacity import quick
-from capacity.drafting import widened
 from capacity.explain import explain
+from capacity.luck import lucky, without_luck
 from capacity.milp import SearchLimitError
-from capacity.mixes import lucky_mixes
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
 from capacity.prove import prove
 from capacity.question import Question, question
@@ -29,59 +28,64 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     if asked.couplings.unclear:
         return Undecidable(tuple(asked.couplings.unclear))
     try:
-        found = find(asked)
+        found = _best(asked)
     except SearchLimitError as error:
         return Undecidable((f"the search was cut off: {error}",))
     if found is None:
         return _without(asked)
     if flaws := prove(found, snapshot, preferences):
-        better = _lucky(asked)
+        better = _by_luck(asked)
         return better if isinstance(better, Plan) else Undecidable(_unproven(flaws))
     return found if not found.cost or not may_be_lucky(asked) else _improved(asked, found)
+
+
+def _best(asked: Question) -> Plan | None:
+    """Interchangeable pod sets share all slots as one role; but each by itself has fewer pods, which may be easier to fit beside
+    others.
+    """
+    found = find(asked)
+    several = sum(one.count > 0 for one in asked.gang.pod_sets) > len(asked.roles) > 1
+    if not several or (found is not None and not found.cost):
+        return found
+    apart = find(question(asked.gang, asked.snapshot, asked.preferences, lambda _one, _other: False))
+    return min((one for one in (found, apart) if one is not None), key=lambda one: one.cost, default=None)
 
 
 def _without(asked: Question) -> Outcome:
     """No marks are safe node by node; the plan as a whole may be, or nothing fits in whatever order."""
     if asked.couplings.impossible:
         return explain(asked.gang, asked.snapshot, asked.preferences)
-    lucky = _lucky(asked)
-    if isinstance(lucky, Plan | Undecidable):
-        return lucky
+    by_luck = _by_luck(asked)
+    if by_luck is not None:
+        return by_luck
     if asked.couplings.loose:
         return Undecidable(tuple(asked.couplings.loose))
     return explain(asked.gang, asked.snapshot, asked.preferences)
 
 
-def _lucky(asked: Question) -> Plan | Undecidable | None:
-    """The best plan that needs luck as far as single nodes tell, if it turns out not to; None when there is none at all."""
+def _by_luck(asked: Question) -> Plan | Undecidable | None:
+    """A plan where no node by itself is sure of its pods; None when nothing fits in whatever order."""
     if not may_be_lucky(asked):
         return None
     try:
-        found = find(asked, lucky_mixes)
+        found = lucky(asked)
     except SearchLimitError as error:
         return Undecidable((f"the search was cut off: {error}",))
     if found is None:
         return None
-    return _provable(asked, found) or Undecidable((_luck(asked),))
-
-
-def _provable(asked: Question, lucky: Plan) -> Plan | None:
-    """The nodes of a plan that seemed to need luck, marked so that it doesn't, if there is a way."""
-    for one in (lucky, *widened(asked, lucky)):
-        if not prove(one, asked.snapshot, asked.preferences):
-            return one
-    return None
+    return without_luck(asked, found) or Undecidable((_luck(asked),))
 
 
 def _improved(asked: Question, found: Plan) -> Plan:
-    """What luck could save bounds what a better plan could; if the lucky plan can be proven, it is the better one."""
+    """What luck could save bounds what a better plan could; if the lucky plan can do without, it is the better one."""
     try:
-        lucky = find(asked, lucky_mixes)
+        best = lucky(asked)
     except SearchLimitError:
         return replace(found, gap=found.cost)
-    if lucky is None or lucky.cost >= found.cost:
+    if best is None or best.cost >= found.cost:
         return found
-    return _provable(asked, lucky) or replace(found, gap=max(found.gap, found.cost - lucky.cost + lucky.gap))
+    gap = max(found.gap, found.cost - best.cost + best.gap)
+    return without_luck(asked, best, found.cost) or replace(found, gap=gap)
 
 
 def _unclear(gang: Gang) -> tuple[str, ...]:

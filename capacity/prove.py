@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from capacity import tas
 from capacity.adversary import Shared, surely
-from capacity.couplings import Apart, Even, Rule, Sliced, Units
+from capacity.couplings import Apart, Even, Rule, Sliced, Units, concerned
 from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, slots
 from capacity.model import HOSTNAME, Node, Plan, Preferences, Snapshot
 from capacity.orders import survives
@@ -39,7 +39,7 @@ class Place:
 
 def prove(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> tuple[str, ...]:
     """What is wrong with the plan, as short phrases; empty when every pod is sure of its place in any order of scheduling."""
-    asked = question(plan.gang, snapshot, preferences)
+    asked = _asked(plan, snapshot, preferences)
     places, flaws = _places(asked, plan)
     found = [
         *flaws,
@@ -54,11 +54,31 @@ def prove(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> tuple[str
     return tuple(found)
 
 
+def missing(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> tuple[int, ...]:
+    """How many pods of each role could be left without a place for want of room, whatever else is wrong with the plan."""
+    asked = _asked(plan, snapshot, preferences)
+    places, _ = _places(asked, plan)
+    worst = (_worst(asked, [place for place in places if index in place.caps], index) for index in range(len(asked.roles)))
+    return tuple(max(0, count - found) for count, found in zip(asked.demand, worst, strict=True))
+
+
 # --- what the plan says ---------------------------------------------------------------------------------------------------
 
 
+def _asked(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> Question:
+    """Interchangeable pod sets are one role where they are let in on the same nodes."""
+    marks = {
+        one.name: (
+            [use.node.name for use in plan.uses if one.name in use.pods],
+            [number for number, purchase in enumerate(plan.purchases) if one.name in purchase.pods],
+        )
+        for one in plan.gang.pod_sets
+    }
+    return question(plan.gang, snapshot, preferences, lambda one, other: marks[one.name] == marks[other.name])
+
+
 def _places(asked: Question, plan: Plan) -> tuple[list[Place], list[str]]:
-    """The nodes as kube-scheduler sees them. Pod sets of one role must be let in on the same nodes, or they'd compete."""
+    """The nodes as kube-scheduler sees them, and where the plan promises more than they hold."""
     found = [_place(asked, use.node.name, host(use.node), 1, use.node, use.pods) for use in plan.uses]
     flaws = []
     for purchase in plan.purchases:
@@ -69,11 +89,6 @@ def _places(asked: Question, plan: Plan) -> tuple[list[Place], list[str]]:
             most = max((pods.get(member.name, 0) for member in role.members), default=0)
             if most > place.caps.get(index, 0):
                 flaws.append(f"{place.name} has fewer than {most} slots for {role.pod_set.name}")
-    for role in asked.roles:
-        names = {member.name for member in role.members}
-        for name, pods in [(use.node.name, use.pods) for use in plan.uses] + [(p.offering.name, p.pods) for p in plan.purchases]:
-            if names & pods.keys() not in (set(), names):
-                flaws.append(f"{name} is not for all of {', '.join(sorted(names))}")
     return found, flaws
 
 
@@ -122,7 +137,7 @@ def _filter_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
                 yield f"a spread of {pod_set.name} counts pods on {place.name}"
             if any(place.where.labels.get(key) in full for (role, key), full in ties.barred.items() if role == index):
                 yield f"a spread keeps {pod_set.name} off {place.name}"
-        for one, other in sorted(ties.parted(place.where.labels.keys() | place.where.unknown)):
+        for one, other in sorted(ties.parted(place.where.labels.keys() | place.where.unknown, wary=False)):
             if one in place.caps and other in place.caps:
                 yield f"{asked.pod_sets[one].name} and {asked.pod_sets[other].name} share {place.name}"
 
@@ -141,7 +156,7 @@ def _cost_flaws(plan: Plan, preferences: Preferences) -> Iterator[str]:
 def _domain_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
     """All roles that are bound to each other are in one domain, whose value is known for each node."""
     required = list(ways(asked.pod_sets, asked.snapshot.topology_keys, asked.preferences))[-1]
-    for bind in (*required.binds, *asked.couplings.binds):
+    for bind in (*required.binds, *asked.couplings.binds, *asked.couplings.herds):
         values = {value for place in places if bind.roles & place.caps.keys() for value in place.domains(bind.key)}
         if len(values) != 1 or "" in values:
             yield f"{bind.key} is not one domain"
@@ -160,7 +175,7 @@ def _kueue_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
         yield flaw
     for rule in asked.couplings.rules:
         if not isinstance(rule, Sliced):
-            yield f"{asked.pod_sets[_role(rule)].name}: Kueue doesn't look at its inter-pod rules"
+            yield f"{asked.pod_sets[concerned(rule)[0]].name}: Kueue doesn't look at its inter-pod rules"
 
 
 def _named(place: Place, number: int) -> Host:
@@ -176,7 +191,7 @@ def _named(place: Place, number: int) -> Host:
 def _order_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
     ties = asked.couplings
     for index, pod_set in enumerate(asked.pod_sets):
-        mine = [rule for rule in ties.rules if _concerns(rule, index)]
+        mine = [rule for rule in ties.rules if index in concerned(rule)]
         placed = _placed(asked, places, index, [rule for rule in mine if not isinstance(rule, Apart) or rule.one == rule.other])
         if placed < pod_set.count:
             yield f"{pod_set.name} is sure of {placed} places for {pod_set.count} pods"
@@ -184,14 +199,6 @@ def _order_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
             yield from _rule_flaws(asked, places, index, rule)
         if sum(isinstance(rule, Even) for rule in mine) > 1 and not survives(asked, places, index):
             yield f"{pod_set.name}: its spreads may get into each other's way"
-
-
-def _concerns(rule: Rule, index: int) -> bool:
-    return index in ((rule.one, rule.other) if isinstance(rule, Apart) else (rule.role,))
-
-
-def _role(rule: Rule) -> int:
-    return rule.one if isinstance(rule, Apart) else rule.role
 
 
 def _placed(asked: Question, places: Sequence[Place], index: int, rules: Sequence[Rule]) -> int:
@@ -234,6 +241,8 @@ def _one_each(asked: Question, places: Sequence[Place], index: int, key: str) ->
 
 def _evenly(asked: Question, places: Sequence[Place], index: int, rule: Even) -> int:
     """See rules._even: with M the least that any domain can be full at, each takes min(s, M + skew - running) pods."""
+    if any(rule.others & place.caps.keys() for place in places):
+        return _in_one(asked, places, index, rule)
     slots_in: dict[str, int] = {}
     running: dict[str, int] = dict(rule.elsewhere or {})
     for value, inside in _by_domain(places, rule.key).items():
@@ -247,6 +256,12 @@ def _evenly(asked: Question, places: Sequence[Place], index: int, rule: Even) ->
     if len(domains) < rule.min_domains:
         least = 0
     return sum(max(0, min(room, least + rule.skew - running.get(value, 0))) for value, room in slots_in.items())
+
+
+def _in_one(asked: Question, places: Sequence[Place], index: int, rule: Even) -> int:
+    """Where other pods count, too, only a single domain is surely even."""
+    single = rule.elsewhere is None and rule.min_domains <= 1 and len(_by_domain(places, rule.key)) == 1
+    return asked.demand[index] if single else 0
 
 
 def _rule_flaws(asked: Question, places: Sequence[Place], index: int, rule: Rule) -> Iterator[str]:

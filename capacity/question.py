@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from capacity.couplings import Couplings, Even, couple
 from capacity.model import Gang, PodSet, Preferences, Snapshot
 from capacity.neighbours import Neighbours
-from capacity.roles import Role, roles
+from capacity.roles import Role, Together, one_role, roles
 from capacity.solver import Pattern
 
 
@@ -19,6 +19,7 @@ class Question:
     preferences: Preferences
     neighbours: Neighbours
     couplings: Couplings
+    reserve: Pattern = ()
 
     @property
     def pod_sets(self) -> tuple[PodSet, ...]:
@@ -27,15 +28,18 @@ class Question:
 
     @property
     def demand(self) -> Pattern:
-        return tuple(role.pod_set.count for role in self.roles)
+        """Pods of each role to find slots for, the reserve included: slots beyond its pods, against those that others take."""
+        counts = tuple(role.pod_set.count for role in self.roles)
+        return tuple(map(sum, zip(counts, self.reserve, strict=True))) if self.reserve else counts
 
     def evens(self) -> tuple[Even, ...]:
         """The spreads whose running pods are counted on the nodes that are taken."""
         return tuple(rule for rule in self.couplings.wide() if isinstance(rule, Even) and rule.elsewhere is None)
 
 
-def question(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Question:
-    found = roles(gang.pod_sets)
+def question(gang: Gang, snapshot: Snapshot, preferences: Preferences, together: Together = one_role) -> Question:
+    """`together` tells which of the interchangeable pod sets are planned as one role."""
+    found = roles(gang.pod_sets, together)
     pod_sets = tuple(role.pod_set for role in found)
     neighbours = Neighbours(snapshot, pod_sets)
     return Question(gang, found, snapshot, preferences, neighbours, couple(pod_sets, neighbours))

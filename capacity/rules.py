@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from capacity.couplings import Apart, Bind, Even, Many, Rule, Sliced, Units
+from capacity.couplings import Apart, Bind, Even, Follow, Many, Rule, Sliced, Units, concerned
 from capacity.milp import Programme, Terms
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def tie(programme: Programme, field: Field, rule: Rule | Bind, demand: Sequence[
             _apart(programme, field, rule, domains)
         case Even():
             _even(programme, field, rule, domains, demand, limits)
+        case Follow():
+            _follow(programme, field, rule, domains)
         case Sliced():
             _sliced(programme, field, rule, domains, demand[rule.role], lenient=limits.lenient)
         case Units():
@@ -84,13 +86,7 @@ def tie(programme: Programme, field: Field, rule: Rule | Bind, demand: Sequence[
 
 
 def _roles(rule: Rule | Bind) -> Sequence[int]:
-    match rule:
-        case Bind():
-            return sorted(rule.roles)
-        case Apart():
-            return (rule.one, rule.other)
-        case _:
-            return (rule.role,)
+    return sorted(rule.roles) if isinstance(rule, Bind) else concerned(rule)
 
 
 def _one_domain(programme: Programme, field: Field, rule: Bind, domains: Mapping[str, list[int]]) -> None:
@@ -125,6 +121,7 @@ def _even(
     """
     wanted = demand[rule.role]
     big = wanted + rule.skew + _most_counted(field) + sum(rule.elsewhere.values() if rule.elsewhere else ())
+    big += sum(demand[other] for other in rule.others)
     level, enough, used = programme.variable(big), programme.variable(1), []
     taken_all: dict[int, int] = {}
     for value, inside in domains.items():
@@ -138,7 +135,8 @@ def _even(
         running, fixed = _running(field, rule, value, inside, limits)
         programme.most({taken: 1, level: -1, over: -big, **running}, rule.skew - fixed)
         programme.most({taken: 1, over: wanted}, wanted)
-        base = {level: 1, **_minus({**slots, **{j: slots.get(j, 0) + more for j, more in running.items()}})}
+        beside = _beside(field, rule, value) if limits.lenient else {}
+        base = {level: 1, **_minus(_sum(slots, running, beside))}
         if rule.elsewhere is None or value not in rule.elsewhere:
             programme.most({**base, use: big}, big + fixed)
         else:
@@ -155,12 +153,40 @@ def _even(
         programme.most({enough: 1}, 0)
 
 
+def _follow(programme: Programme, field: Field, rule: Follow, domains: Mapping[str, list[int]]) -> None:
+    """What must hold at the end, however lucky the order: a pod joins a domain only for another pod that is there."""
+    firsts: dict[int, int] = {}
+    for value, inside in domains.items():
+        mine = field.nodes(rule.role, inside)
+        size, first = _size(mine, field), programme.variable(1 if rule.first else 0)
+        firsts[first] = 1
+        there: dict[int, int] = {}
+        for other in rule.others:
+            there |= field.nodes(other, field.domains(rule.key, other).get(value, []))
+        more = {j: factor - size * there.get(j, 0) for j, factor in mine.items()}
+        programme.most({**dict.fromkeys(there, -size), **more, first: -size}, 0)
+    programme.most(firsts, 1)
+
+
 def _running(field: Field, rule: Even, value: str, inside: Sequence[int], limits: "Limits") -> tuple[Terms, int]:
     """Pods in the domain that the spread counts: by the nodes that are taken, or fixed."""
     if rule.elsewhere is not None:
         return {}, rule.elsewhere.get(value, 0)
     evens = [one for one in limits.rules if isinstance(one, Even) and one.elsewhere is None]
     return field.counted(rule.role, evens.index(rule), inside), 0
+
+
+def _beside(field: Field, rule: Even, value: str) -> Terms:
+    """Pods of other roles that the spread may count: in luck they fill up the emptiest domain."""
+    return _sum(*(field.slots(other, field.domains(rule.key, other).get(value, [])) for other in sorted(rule.others)))
+
+
+def _sum(*terms: Terms) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for one in terms:
+        for index, factor in one.items():
+            total[index] = total.get(index, 0) + factor
+    return total
 
 
 def _most_counted(field: Field) -> int:

@@ -40,7 +40,8 @@ def find(asked: Question, mixes: Mixes = safe_mixes) -> Plan | None:
     if asked.couplings.impossible:
         return None
     for levels in ways(asked.pod_sets, asked.snapshot.topology_keys, asked.preferences):
-        binds = list(unions([*levels.binds, *asked.couplings.binds]))
+        herds = [] if mixes is lucky_mixes else asked.couplings.herds
+        binds = list(unions([*levels.binds, *asked.couplings.binds, *herds]))
         best: Answer | None = None
         for field in fields(asked, binds, mixes):
             best = _best(asked, field, best)
