@@ -13,6 +13,7 @@ import aiohttp
 from bench.agreement.cases import Json
 from e2e.controlplane.layout import Layout
 
+MERGE = "application/merge-patch+json"
 _IN_FLIGHT = 8
 _PLURALS = {
     "Namespace": "/api/v1/namespaces",
@@ -69,7 +70,7 @@ class Api:
         return await self.call("POST", path(item["kind"], meta.get("namespace", "")), item)
 
     async def patch(self, kind: str, name: str, change: Json) -> Json:
-        return await self.call("PATCH", path(kind, name=name), change, content_type="application/merge-patch+json")
+        return await self.call("PATCH", path(kind, name=name), change, content_type=MERGE)
 
     async def delete_pod(self, namespace: str, name: str) -> None:
         try:

@@ -5,6 +5,7 @@ cluster without seeing each other; `renamed` gives the same case another id.
 """
 
 import json
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -53,8 +54,10 @@ class Probe:
 
 @dataclass
 class Case:
-    """`others` are cluster objects in order of creation: namespaces, RuntimeClasses, StorageClasses, volumes, claims. `pods` run
-    already (spec.nodeName set). `topology_keys` run from the widest level to the narrowest, host excluded.
+    """`others` are cluster objects in order of creation: namespaces, RuntimeClasses, StorageClasses, volumes, claims.
+
+    `pods` run already (spec.nodeName set): one with a phase is over, one with a deletionTimestamp is being deleted and held by a
+    finalizer. `topology_keys` run from the widest level to the narrowest, host excluded.
     """
 
     features: list[str]
@@ -139,8 +142,13 @@ def template(requests: Json | None = None, labels: Json | None = None, **spec: A
 
 def pod(name: str, of: Json, *, node_name: str = "", namespace: str = ID) -> Json:
     """A pod of a template; with a node name one that runs there already."""
-    spec = {**of["spec"], **({"nodeName": node_name} if node_name else {})}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {**of["metadata"], "name": name, "namespace": namespace}, "spec": spec}
+    spec = {**deepcopy(of["spec"]), **({"nodeName": node_name} if node_name else {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**deepcopy(of["metadata"]), "name": name, "namespace": namespace},
+        "spec": spec,
+    }
 
 
 def required_affinity(*terms: Json) -> Json:

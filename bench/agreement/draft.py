@@ -71,12 +71,18 @@ class Draft:
         return {ZONE: f"z{zone}", RACK: f"z{zone}-r{self.rng.randrange(2)}"}
 
     def run(self, on: str, requests: Amounts, *, of: Json | None = None, namespace: str = ID) -> Json:
-        """A pod that runs on a node already, of a template or a plain one."""
+        """A pod that runs on a node already, of a template or a plain one; a few are over, or about to be deleted."""
         form = of or template()
         if requests:
             form["spec"]["containers"] = [container(texts(self.rng, requests), **ports(form))]
         running = pod(f"run{len(self.pods)}", form, node_name=on, namespace=namespace)
         self.pods.append(running)
+        fate = self.rng.randrange(100)
+        if fate < 6:
+            running["status"] = {"phase": self.rng.choice(("Succeeded", "Failed"))}
+            return running
+        if fate < 12:
+            running["metadata"] |= {"finalizers": ["example.com/hold"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
         for name, amount in {**requests, "pods": 1}.items():
             self.free[on][name] = self.free[on].get(name, 0) - amount
         return running

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from bench.agreement.api import Api, RefusedError, path
+from bench.agreement.api import MERGE, Api, RefusedError, path
 from bench.agreement.cases import Case, Json
 from e2e.controlplane.layout import Layout
 
@@ -26,6 +26,7 @@ class Fate:
     node: str = ""
     reason: str = ""
     message: str = ""
+    over: bool = False
 
     @property
     def known(self) -> bool:
@@ -39,6 +40,7 @@ class Field:
     api: Api
     fates: dict[Key, Fate] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    held: list[str] = field(default_factory=list)
     last_event: float = 0.0
 
     @classmethod
@@ -87,6 +89,9 @@ class Field:
     async def clear(self, cases: Iterable[Case]) -> None:
         """Remove nodes and running pods; the rest stands in nobody's way."""
         namespaces = sorted({key[0] for key in self.fates} | {case.id for case in cases})
+        free = {"metadata": {"finalizers": None}}
+        await asyncio.gather(*(self.api.call("PATCH", target, free, content_type=MERGE) for target in self.held))
+        self.held.clear()
         body = {"gracePeriodSeconds": 0}
         await asyncio.gather(*(self.api.call("DELETE", path("Pod", namespace), body) for namespace in namespaces))
         await self.api.call("DELETE", path("Node"))
@@ -96,10 +101,22 @@ class Field:
     async def _stand(self, case: Case) -> None:
         try:
             await self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.id}})
-            for item in (*case.others, *case.nodes, *case.pods):
+            for item in (*case.others, *case.nodes):
                 await self.api.create(item)
+            for pod in case.pods:
+                await self._run_already(pod)
         except RefusedError as error:
             self.refused[case.id] = str(error)
+
+    async def _run_already(self, pod: Json) -> None:
+        """A pod that runs; if its metadata or status says so, it is over, or being deleted."""
+        await self.api.create(pod)
+        target = path("Pod", *_key(pod))
+        if "status" in pod:
+            await self.api.call("PATCH", f"{target}/status", {"status": pod["status"]}, content_type=MERGE)
+        if "deletionTimestamp" in pod["metadata"]:
+            self.held.append(target)
+            await self.api.delete_pod(*_key(pod))
 
     async def _create_in_order(self, case: str, items: Sequence[Json]) -> None:
         for item in items:
@@ -137,7 +154,7 @@ class Field:
         end = time.monotonic() + _LONGEST
         while time.monotonic() < end:
             nodes = len((await self.api.call("GET", path("Node")))["items"])
-            pods = sum(1 for fate in self.fates.values() if fate.node)
+            pods = sum(1 for fate in self.fates.values() if fate.node and not fate.over)
             gauges = await self.api.gauges()
             if (gauges["nodes"], gauges["pods"]) == (nodes, pods):
                 return
@@ -159,7 +176,8 @@ class Field:
         if event["type"] == "DELETED":
             self.fates.pop(_key(pod), None)
         elif pod["spec"].get("nodeName"):
-            self.fates[_key(pod)] = Fate(node=pod["spec"]["nodeName"])
+            over = pod["status"].get("phase") in ("Succeeded", "Failed")
+            self.fates[_key(pod)] = Fate(node=pod["spec"]["nodeName"], over=over)
         else:
             self.fates[_key(pod)] = _waiting(pod)
 
