@@ -1,4 +1,4 @@
-"""`corral why TARGET`: reads the objects that tell why a workload waits, and prints the answer."""
+"""`corral why TARGET`: reads the objects that tell why a workload waits, or what is waited for, and prints the answer."""
 
 import asyncio
 import os
@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from corral.answer import Facts, answer
+from corral.holdings import Estate, tell
 from kube import resources
 from kube.autoscaling import ProvisioningRequest
+from kube.core import Node, Pod
 from kube.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload
 from kube.meta import Record, decode
-from kube.ours import Booking
+from kube.ours import Booking, CapacityPolicy, CapacityPool
 from kube.resources import Kind
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, Forbidden, NotFound, TransportError
@@ -24,7 +26,12 @@ WORKLOAD_UID = "corral.dev/workload-uid"
 TIME_LIMIT = 20.0
 R = TypeVar("R", bound=Record)
 
-USAGE = "name what waits: job/NAME, pod/NAME, podgroup/NAME, workload/NAME or provreq/NAME"
+WAITERS = ("job", "pod", "podgroup", "workload", "provreq")
+HOLDINGS = ("reservation", "pool", "node")
+USAGE = (
+    "name what waits: job/NAME, pod/NAME, podgroup/NAME, workload/NAME or provreq/NAME; "
+    "or what is waited for: reservation/ID, pool/NAME or node/NAME"
+)
 
 
 class WhyError(ValueError):
@@ -34,17 +41,41 @@ class WhyError(ValueError):
 async def run(target: str, namespace: str, kubeconfig: str) -> None:
     """Prints the answer. Raises WhyError."""
     kind, _, name = target.partition("/")
-    if kind not in ("job", "pod", "podgroup", "workload", "provreq") or not name:
+    if kind not in (*WAITERS, *HOLDINGS) or not name:
         raise WhyError(f'"{target}" is no target: {USAGE}')
     client = await _connect(kubeconfig or os.environ.get("KUBECONFIG", "") or _home())
     try:
         async with asyncio.timeout(TIME_LIMIT):
-            facts = await _facts(client, target, kind, name, namespace)
+            told = await _told(client, target, kind, name, namespace)
     except (ApiError, TransportError, TimeoutError) as error:
         raise WhyError(f"the cluster can't be read: {str(error) or 'no answer in time'}") from error
     finally:
         await client.close()
-    print(answer(facts))
+    print(told)
+
+
+async def _told(client: Client, target: str, kind: str, name: str, namespace: str) -> str:
+    if kind in HOLDINGS:
+        return tell(await _estate(client, kind, name))
+    return answer(await _facts(client, target, kind, name, namespace))
+
+
+async def _estate(client: Client, kind: str, name: str) -> Estate:
+    """What is to be had, by whom it is held and who waits; what the user may not read is left out and named."""
+    reader, asked = Reader(client), kind == "node"
+    here = f"spec.nodeName={name}"
+    return Estate(
+        kind=kind,
+        name=name,
+        now=datetime.now(UTC),
+        pools=await reader.all(resources.CAPACITY_POOLS, CapacityPool),
+        policies=await reader.all(resources.CAPACITY_POLICIES, CapacityPolicy),
+        bookings=await reader.all(resources.BOOKINGS, Booking),
+        requests=await reader.all(resources.PROVISIONING_REQUESTS, ProvisioningRequest),
+        node=await reader.get(resources.NODES, Node, name) if asked else None,
+        pods=await reader.all(resources.PODS, Pod, field_selector=here) if asked else (),
+        hidden=tuple(sorted(reader.hidden)),
+    )
 
 
 async def _connect(kubeconfig: str) -> Client:
@@ -99,6 +130,10 @@ class Reader:
         except Forbidden:
             self.hidden.add(kind.plural)
             return []
+
+    async def all(self, kind: Kind, type_: type[R], **narrow: str) -> tuple[R, ...]:
+        """As views, of all namespaces."""
+        return tuple([decode(item, type_) for item in await self.list(kind, **narrow)])
 
 
 async def _workload(client: Client, kind: str, name: str, namespace: str) -> Workload | None:
