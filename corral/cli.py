@@ -108,7 +108,7 @@ def _complain(command: str, error: Exception, code: int = 2) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from corral.manifests import InputError
+    from corral.files import InputError
     from corral.offline import run
 
     try:

@@ -1,108 +1,100 @@
-"""Objects from YAML files, and the gangs that workload manifests stand for."""
+"""The gangs that workload manifests stand for."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
 
-import yaml
-
+from admission.gang import WorkloadMistakeError, levelled
 from capacity.model import Gang, PodSet
-from kube import podspec
+from corral.files import InputError, Object, named, view
+from corral.known import Known
+from kube import makers, podspec
 from kube.kueue import Workload
-from kube.meta import Record, decode
 from kube.requests import PodSpecError
-
-Object = Mapping[str, Any]
-R = TypeVar("R", bound=Record)
 
 GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
 ROLE = "kueue.x-k8s.io/role-hash"
+_JOB_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 MOST_PODS = 16_384
 """Pods that a gang may have; the provisioner holds to the same."""
 
 
-class InputError(ValueError):
-    """A file or object that can't be used; the text names the file or object, the field and the remedy."""
-
-
-def load(paths: Sequence[Path]) -> list[Object]:
-    """All objects of the files, in order; Lists are opened. Raises InputError."""
-    return [item for path in paths for document in _documents(path) for item in _opened(document, path)]
-
-
-def named(item: Object) -> str:
-    """`Job team/llm`, for messages; an object that names no namespace goes without."""
-    meta = item.get("metadata") or {}
-    name = meta.get("name") or meta.get("generateName") or "?"
-    return f"{item['kind']} {meta['namespace']}/{name}" if meta.get("namespace") else f"{item['kind']} {name}"
-
-
-def of_kind(items: Iterable[Object], kind: str, type_: type[R]) -> list[R]:
-    """The objects of one kind as views. Raises InputError naming object and field."""
-    return [_view(item, type_) for item in items if item.get("kind") == kind]
-
-
-def gangs(items: Sequence[Object]) -> list[Gang]:
+def gangs(items: Sequence[Object], there: Known) -> list[Gang]:
     """One gang for each Job, JobSet, Workload and pod group among the objects, in order. Raises InputError."""
+    reader = _Reader(items, there)
     found: dict[str, Gang] = {}
     for item in items:
-        gang = _gang(item, items)
+        gang = reader.gang(item)
         if gang:
             found.setdefault(gang.name, gang)
     return list(found.values())
 
 
-def _documents(path: Path) -> Iterator[Any]:
-    try:
-        with path.open() as file:
-            yield from yaml.safe_load_all(file)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not text in UTF-8") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not YAML: {error}") from None
+class _CountError(ValueError):
+    """A number of pods that can't be; the text names it."""
 
 
-def _opened(document: Any, path: Path) -> Iterator[Object]:
-    if document is None:
-        return
-    if not _is_object(document):
-        raise InputError(
-            f"{path}: holds something that is no Kubernetes object: each document needs apiVersion, kind and metadata"
+class _Reader:
+    """Reads gangs with what all the objects together tell of their cluster."""
+
+    def __init__(self, items: Sequence[Object], there: Known) -> None:
+        self._items, self._there = items, there
+
+    def gang(self, item: Object) -> Gang | None:
+        try:
+            pod_sets = self._pod_sets(item)
+            name = _gang_name(item) if pod_sets else ""
+        except (PodSpecError, WorkloadMistakeError, _CountError) as error:
+            raise InputError(f"{named(item)}: {error}") from None
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InputError(f"{named(item)}: its spec is not one of its kind ({error!r})") from None
+        wanted = tuple(pod_set for pod_set in pod_sets if pod_set.count)
+        if pod_sets and not wanted:
+            raise InputError(f"{named(item)}: asks for no pod at all: ask for 1 to {MOST_PODS}")
+        return Gang(name, wanted) if wanted else None
+
+    def _pod_sets(self, item: Object) -> list[PodSet]:
+        match item["kind"]:
+            case "Job":
+                return [self._pod_set(item, "main", _job_count(item["spec"]), _named_by(item))]
+            case "JobSet":
+                return [self._replicated(item, job) for job in item["spec"]["replicatedJobs"]]
+            case "Workload":
+                return [self._pod_set(item, p.name, p.count, levelled(p)) for p in view(item, Workload).spec.pod_sets]
+            case "Pod" if not item["spec"].get("nodeName"):
+                return self._group(item)
+            case _:
+                return []
+
+    def _pod_set(self, item: Object, name: str, count: int, template: Object) -> PodSet:
+        if not 0 <= count <= MOST_PODS:
+            raise _CountError(f"pod set {name} has {count} pods: ask for 1 to {MOST_PODS}")
+        return podspec.pod_set(
+            name,
+            count,
+            podspec.template(template),
+            namespace=item["metadata"].get("namespace") or "default",
+            runtime_classes=self._there.runtime_classes,
+            namespaces=self._there.namespaces,
+            volumes=self._there.volumes,
+            device_resources=self._there.device_resources,
         )
-    if not document["kind"].endswith("List"):
-        yield document
-        return
-    for item in document.get("items") or ():
-        yield from _opened(item, path)
 
+    def _replicated(self, item: Object, job: Object) -> PodSet:
+        """The pods of a replicated job; what the JobSet says of their domains goes to their template."""
+        spec = job["template"]["spec"]
+        count = _number(job, "replicas", 1) * _job_count(spec)
+        template = _with(spec["template"], "annotations", makers.notes(view(item, makers.JobSet), job["name"]))
+        return self._pod_set(item, job["name"], count, template)
 
-def _is_object(document: Any) -> bool:
-    if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-        return False
-    return isinstance(document.get("metadata") or {}, dict) and isinstance(document.get("items") or [], list)
-
-
-def _view(item: Object, type_: type[R]) -> R:
-    try:
-        return decode(item, type_)
-    except ValueError as error:
-        raise InputError(f"{named(item)}: {error}") from None
-
-
-def _gang(item: Object, items: Sequence[Object]) -> Gang | None:
-    try:
-        pod_sets = _pod_sets(item, items)
-        name = _gang_name(item) if pod_sets else ""
-    except (PodSpecError, _CountError) as error:
-        raise InputError(f"{named(item)}: {error}") from None
-    except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(f"{named(item)}: its spec is not one of its kind ({error!r})") from None
-    wanted = tuple(pod_set for pod_set in pod_sets if pod_set.count)
-    if pod_sets and not wanted:
-        raise InputError(f"{named(item)}: asks for no pod at all: ask for 1 to {MOST_PODS}")
-    return Gang(name, wanted) if wanted else None
+    def _group(self, item: Object) -> list[PodSet]:
+        """The pods of the item's group by role (Kueue's annotation), else by equal requests; a pod alone is a gang of one."""
+        group = (item["metadata"].get("labels") or {}).get(GROUP_NAME)
+        members = [other for other in self._items if group and _member(other, group)] or [item]
+        roles: dict[str, list[Object]] = {}
+        for pod in members:
+            role = (pod["metadata"].get("annotations") or {}).get(ROLE)
+            roles.setdefault(role or str(pod["spec"]), []).append(pod)
+        names = {key: key if len(key) < 64 else f"role-{number}" for number, key in enumerate(roles)}
+        return [self._pod_set(item, names[key], len(pods), pods[0]) for key, pods in roles.items()]
 
 
 def _gang_name(item: Object) -> str:
@@ -113,29 +105,16 @@ def _gang_name(item: Object) -> str:
     return f"{item['kind'].lower()}/{meta.get('name', '')}"
 
 
-def _pod_sets(item: Object, items: Sequence[Object]) -> list[PodSet]:
-    match item["kind"]:
-        case "Job":
-            return [_pod_set("main", _job_count(item["spec"]), item["spec"]["template"])]
-        case "JobSet":
-            return [_replicated(job) for job in item["spec"]["replicatedJobs"]]
-        case "Workload":
-            view = _view(item, Workload)
-            return [_pod_set(p.name, p.count, p.template) for p in view.spec.pod_sets]
-        case "Pod" if not item["spec"].get("nodeName"):
-            return _group(item, items)
-        case _:
-            return []
+def _named_by(job: Object) -> Object:
+    """The template of a Job with the labels that name it: the API server adds them when it takes the Job (batch/v1)."""
+    name = job["metadata"].get("name")
+    return _with(job["spec"]["template"], "labels", dict.fromkeys(_JOB_LABELS, name) if name else {})
 
 
-class _CountError(ValueError):
-    """A number of pods that can't be; the text names it."""
-
-
-def _pod_set(name: str, count: int, template: Object) -> PodSet:
-    if not 0 <= count <= MOST_PODS:
-        raise _CountError(f"pod set {name} has {count} pods: ask for 1 to {MOST_PODS}")
-    return podspec.pod_set(name, count, podspec.template(template))
+def _with(template: Object, kind: str, more: Mapping[str, str]) -> Object:
+    """The template with more labels or annotations; what it says itself comes first."""
+    metadata = template.get("metadata") or {}
+    return {**template, "metadata": {**metadata, kind: {**more, **(metadata.get(kind) or {})}}}
 
 
 def _number(spec: Object, field: str, default: int) -> int:
@@ -149,23 +128,6 @@ def _job_count(spec: Object) -> int:
     """How many pods run at once: `parallelism`, but no more than there are completions (Kubernetes docs, "Jobs")."""
     parallelism = _number(spec, "parallelism", 1)
     return min(parallelism, _number(spec, "completions", parallelism))
-
-
-def _replicated(job: Object) -> PodSet:
-    spec = job["template"]["spec"]
-    return _pod_set(job["name"], _number(job, "replicas", 1) * _job_count(spec), spec["template"])
-
-
-def _group(item: Object, items: Sequence[Object]) -> list[PodSet]:
-    """The pods of the item's group by role (Kueue's annotation), else by equal requests; a pod alone is a gang of one."""
-    group = (item["metadata"].get("labels") or {}).get(GROUP_NAME)
-    members = [other for other in items if group and _member(other, group)] or [item]
-    roles: dict[str, list[Object]] = {}
-    for pod in members:
-        role = (pod["metadata"].get("annotations") or {}).get(ROLE)
-        roles.setdefault(role or str(pod["spec"]), []).append(pod)
-    names = {key: key if len(key) < 64 else f"role-{number}" for number, key in enumerate(roles)}
-    return [_pod_set(names[key], len(pods), pods[0]) for key, pods in roles.items()]
 
 
 def _member(item: Object, group: str) -> bool:

@@ -9,13 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from capacity import model
-from capacity.model import Offering, Plan, Shape, Snapshot
+from capacity.model import Labels, Offering, Plan, Shape, Snapshot
 from capacity.plan import plan
 from capacity.quantity import money
 from capacity.snapshot import book
-from corral.manifests import InputError, gangs, load, of_kind
+from corral.files import InputError, load, of_kind
+from corral.known import known
+from corral.manifests import gangs
 from corral.report import Answer, show
-from kube import core, nodes, ours, podspec
+from kube import core, nodes, ours, podrules, podspec
 from kube.meta import ObjectMeta
 from kube.pools import selects
 from kube.times import instant
@@ -30,12 +32,14 @@ def run(files: Sequence[Path], output: str = "text") -> int:
     Returns 0 when all fit, else 1. Raises InputError.
     """
     items = load(files)
-    wanted = gangs(items)
+    there = known(items)
+    wanted = gangs(items, there)
     if not wanted:
         raise InputError("no workload in the files: give a Job, JobSet, Workload or pod group with -f")
     agreed = _agreed(of_kind(items, "CapacityPolicy", ours.CapacityPolicy))
     pools = _pools(of_kind(items, "CapacityPool", ours.CapacityPool), agreed)
-    here = snapshot(pools, of_kind(items, "Node", core.Node), of_kind(items, "Pod", core.Pod), now=int(time.time()))
+    machines, pods = of_kind(items, "Node", core.Node), of_kind(items, "Pod", core.Pod)
+    here = snapshot(pools, machines, pods, namespaces=there.namespaces, now=int(time.time()))
     outcomes: list[Answer] = []
     for gang in wanted:
         outcome = plan(bound(replace(gang, run_duration=agreed.run_duration), agreed, here), here, agreed.preferences)
@@ -56,34 +60,39 @@ def _pools(pools: Sequence[ours.CapacityPool], agreed: Terms) -> Sequence[ours.C
 
 
 def snapshot(
-    pools: Sequence[ours.CapacityPool], machines: Iterable[core.Node], pods: Iterable[core.Pod], *, now: int
+    pools: Sequence[ours.CapacityPool],
+    machines: Sequence[core.Node],
+    pods: Iterable[core.Pod],
+    *,
+    now: int,
+    namespaces: Mapping[str, Labels] = podrules.NO_NAMESPACES,
 ) -> Snapshot:
-    """What the files know: offerings and reservations from the pools' status, nodes and the pods on them as they are."""
-    bound: dict[str, list[core.Pod]] = {}
+    """What the files know: offerings and reservations from the pools' status, nodes and the pods on them as they are; a node of
+    no pool stands by.
+    """
+    there: dict[str, list[core.Pod]] = {}
     for pod in pods:
-        bound.setdefault(pod.spec.node_name, []).append(pod)
+        there.setdefault(pod.spec.node_name, []).append(pod)
+    pool_of = {each.metadata.name: _pool(pools, each) for each in machines}
     keys = dict.fromkeys(key for pool in pools for key in pool.spec.topology_keys)
+    on = [(each, there.get(each.metadata.name, []), pool_of[each.metadata.name]) for each in machines]
     return Snapshot(
         now=now,
-        nodes=tuple(_nodes(pools, machines, bound)),
+        nodes=tuple(_node(machine, pods_there, pool, namespaces) for machine, pods_there, pool in on if pool),
         offerings=tuple(offering for pool in pools for offering in _offerings(pool)),
         topology_keys=tuple(keys),
         reservations=tuple(_use(r) for pool in pools for r in pool.status.reservations),
+        bystanders=tuple(nodes.bystander(machine, pods_there, namespaces) for machine, pods_there, pool in on if not pool),
     )
 
 
-def _nodes(
-    pools: Sequence[ours.CapacityPool], machines: Iterable[core.Node], bound: Mapping[str, list[core.Pod]]
-) -> Iterable[model.Node]:
-    for machine in machines:
-        pool = next((pool.metadata.name for pool in pools if selects(pool, machine.metadata.labels)), None)
-        if pool:
-            yield _node(machine, bound.get(machine.metadata.name, ()), pool)
+def _pool(pools: Sequence[ours.CapacityPool], machine: core.Node) -> str:
+    return next((pool.metadata.name for pool in pools if selects(pool, machine.metadata.labels)), "")
 
 
-def _node(machine: core.Node, pods: Sequence[core.Pod], pool: str) -> model.Node:
+def _node(machine: core.Node, pods: Sequence[core.Pod], pool: str, namespaces: Mapping[str, Labels]) -> model.Node:
     try:
-        return nodes.node(machine, pods, pool=pool)
+        return nodes.node(machine, pods, pool=pool, namespaces=namespaces)
     except ValueError as error:
         raise InputError(f"Node {machine.metadata.name}, with its pods: {error}") from None
 
