@@ -86,9 +86,8 @@ def members(
 def _member(
     pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor], maker: Maker | None
 ) -> Member:
-    template = deepcopy(pod_set.template)
-    own = (template.get("metadata") or {}).get("annotations") or {}
-    notes = {**_topology(pod_set, own), **(makers.notes(maker, pod_set.name) if maker else {})}
+    template = levelled(pod_set)
+    notes = makers.notes(maker, pod_set.name) if maker else {}
     spec: Json = template.setdefault("spec", {})
     for name in sorted(set(assignment.flavors.values())):
         flavor = flavors.get(name)
@@ -102,6 +101,16 @@ def _member(
         _default_requests(container)
     _note(template, notes)
     return Member(pod_set.name, count(pod_set, assignment), template)
+
+
+def levelled(pod_set: WorkloadPodSet) -> Json:
+    """A copy of its template that carries Kueue's topology request in the words that the planner's side reads.
+
+    Raises WorkloadMistakeError for a request that nobody plans for.
+    """
+    template = deepcopy(pod_set.template)
+    _note(template, _topology(pod_set, (template.get("metadata") or {}).get("annotations") or {}))
+    return template
 
 
 def _containers(template: Mapping[str, Any]) -> Iterator[Json]:
@@ -136,9 +145,7 @@ def _default_requests(container: Json) -> None:
 
 
 def _topology(pod_set: WorkloadPodSet, own: Mapping[str, str]) -> Mapping[str, str | None]:
-    """Kueue's topology request in the words that the provisioner reads. It places each pod set by itself unless a group names
-    several, so a level of its own goes with a group of its own.
-    """
+    """Kueue places each pod set by itself unless a group names several, so a level of its own goes with a group of its own."""
     request = pod_set.topology_request or TopologyRequest()
     if request.podset_slice_required_topology_constraints:
         raise WorkloadMistakeError(

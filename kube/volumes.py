@@ -46,6 +46,23 @@ class Volumes:
 NO_VOLUMES = Volumes()
 
 
+def gathered(
+    claims: Iterable[PersistentVolumeClaim],
+    volumes: Iterable[PersistentVolume],
+    classes: Iterable[StorageClass],
+    drivers: Iterable[CSIDriver],
+    nodes: Iterable[CSINode],
+) -> Volumes:
+    """All that is known of storage, from the objects of a cluster."""
+    return Volumes(
+        claims={(each.metadata.namespace, each.metadata.name): each for each in claims},
+        volumes={each.metadata.name: each for each in volumes},
+        classes={each.metadata.name: each for each in classes},
+        drivers={each.metadata.name: each for each in drivers},
+        limited=limited(nodes),
+    )
+
+
 class _UndecidableError(Exception):
     """The text says why, as the end of a phrase that names the volume."""
 

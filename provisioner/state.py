@@ -6,7 +6,7 @@ from datetime import datetime
 
 from capacity.model import Labels
 from kube import autoscaling, core, kueue, ours, storage
-from kube.volumes import Volumes, limited
+from kube.volumes import Volumes, gathered
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Cloud, Instance, Inventory
 from provisioner.settings import ProvisionerSettings
@@ -98,12 +98,12 @@ class State:
         return {each.metadata.name: each.metadata.labels for each in self.namespaces.values()}
 
     def known_volumes(self) -> Volumes:
-        return Volumes(
-            claims={(each.metadata.namespace, each.metadata.name): each for each in self.claims.values()},
-            volumes={each.metadata.name: each for each in self.volumes.values()},
-            classes={each.metadata.name: each for each in self.storage_classes.values()},
-            drivers={each.metadata.name: each for each in self.csi_drivers.values()},
-            limited=limited(self.csi_nodes.values()),
+        return gathered(
+            self.claims.values(),
+            self.volumes.values(),
+            self.storage_classes.values(),
+            self.csi_drivers.values(),
+            self.csi_nodes.values(),
         )
 
     def device_resources(self) -> frozenset[str]:
