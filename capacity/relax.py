@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from capacity import quick
 from capacity.changes import candidates
 from capacity.loosen import Question, resized
 from capacity.milp import SearchLimitError
@@ -21,6 +22,8 @@ FEWEST_PLANS = 4
 def cheapest(question: Question) -> Plan | None:
     """The best plan; None also when it can't be proven or the search was cut off: what is suggested must be sure."""
     _, snapshot, preferences = question
+    if (common := quick.answer(*question)) is not None:
+        return common.plan
     try:
         found = search(*question)
     except SearchLimitError:
