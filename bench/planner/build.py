@@ -27,10 +27,11 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """A program of ours around a peer; `name` is its folder here."""
+    """A program of ours around a peer; `name` is its folder here, `does` what of the peer it drives."""
 
     name: str
     module: str
+    does: str
 
     @property
     def version(self) -> str:
@@ -50,8 +51,8 @@ class Harness:
         return cache() / "src" / f"{self.name}-{self.version}"
 
 
-KARPENTER = Harness("karpenter", "sigs.k8s.io/karpenter")
-AUTOSCALER = Harness("autoscaler", "sigs.k8s.io/cluster-autoscaler")
+KARPENTER = Harness("karpenter", "sigs.k8s.io/karpenter", "its provisioning scheduler")
+AUTOSCALER = Harness("autoscaler", "sigs.k8s.io/cluster-autoscaler", "its scheduling simulator as check-capacity runs it")
 
 
 def program(harness: Harness) -> Path:
@@ -70,9 +71,8 @@ def _fetch(harness: Harness) -> None:
     done = _go(["mod", "download", "-json", there], cwd=cache())
     told = json.loads(done.stdout or "{}")
     if not told.get("Zip"):
-        raise UnavailableError(
-            f"{there}: {told.get('Error') or done.stderr.strip()}; a checkout of it in {harness.source} would do"
-        )
+        why = told.get("Error") or done.stderr.strip()
+        raise UnavailableError(f"{why}; a checkout of that version in {harness.source} would do")
     _verify(harness, told.get("Sum", ""))
     draft = harness.source.with_name(f".{harness.source.name}.{os.getpid()}")
     with zipfile.ZipFile(told["Zip"]) as archive:

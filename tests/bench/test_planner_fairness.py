@@ -70,7 +70,7 @@ def solved(**changes: object) -> Row:
         pytest.param({}, "", id="equal"),
         pytest.param({"theirs": Theirs("karpenter", True, 1_000, cost=4)}, "costs 1.2500 times karpenter's", id="costlier"),
         pytest.param({"theirs": Theirs("karpenter", False, 1_000)}, "ours says fits, karpenter the opposite", id="feasibility"),
-        pytest.param({"theirs": Theirs("karpenter", False, 1_000, note="context deadline exceeded")}, "", id="peer-cut-off"),
+        pytest.param({"theirs": Theirs("karpenter", False, 1_000, cut_off=True)}, "", id="peer-cut-off"),
         pytest.param({"integer": Bound(6, solved=True)}, "costs less than the integer bound allows", id="bound-above-the-plan"),
         pytest.param({"racks": 1, "fewest": 2}, "in fewer racks than there can be", id="too-few-racks"),
     ],
