@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from capacity import quick
 from capacity.changes import broken
 from capacity.considered import considered
 from capacity.findings import findings, prepaid_misfits, usable
@@ -47,6 +48,8 @@ def _hopeless(question: Question) -> bool:
     """Not even a lucky order would do if everything were free; when that can't be told, there is hope."""
     gang, snapshot, preferences = question
     empty = emptied(snapshot)
+    if (common := quick.answer(gang, empty, preferences)) is not None:
+        return common.plan is None
     if ask(gang, empty, preferences).couplings.loose:
         return False
     try:
