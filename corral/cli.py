@@ -34,8 +34,9 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("-o", "--output", choices=("text", "wide", "json"), default="text")
     plan.set_defaults(run=_plan)
 
-    why = commands.add_parser("why", help="tell why a workload waits, from the cluster's objects")
-    why.add_argument("target", help="job/NAME, pod/NAME, podgroup/NAME, workload/NAME or provreq/NAME")
+    why = commands.add_parser("why", help="tell why a workload waits, or who holds capacity, from the cluster's objects")
+    kinds = "job/NAME, pod/NAME, podgroup/NAME, workload/NAME, provreq/NAME; reservation/ID, pool/NAME, node/NAME"
+    why.add_argument("target", help=kinds)
     why.add_argument("-n", "--namespace", default="default")
     why.add_argument("--kubeconfig", default="", help="default: KUBECONFIG, then ~/.kube/config")
     why.set_defaults(run=_why)
