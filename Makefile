@@ -43,6 +43,13 @@ bench-optimality: $(READY)
 bench-planner: $(READY)
 	$(BIN)/python -m bench.planner $(if $(QUICK),--quick)
 
+# Generated cases, put to the planner and to the real kube-scheduler; ends with one line of counts, fails on any disagreement.
+N ?= 500
+SEED ?= 1
+agreement: $(READY)
+	$(BIN)/python -m e2e.controlplane build
+	$(BIN)/python -m bench.agreement run --cases $(N) --seed $(SEED) $(if $(OUT),--out $(OUT))
+
 install: $(READY)
 
 $(READY): pyproject.toml requirements/uv.txt requirements/dev.txt

@@ -19,7 +19,7 @@ from bench.agreement.waves import run_all
 from e2e.controlplane.build import PROGRAMS
 from e2e.controlplane.cluster import RUNS, ControlPlane
 
-RESULTS = Path(__file__).parent.parent / "results"
+REPORTS = RUNS.parent / "agreement"
 EFFORT = 20_000  # states of a case that the oracle looks at before it gives up
 _MOST_SHRUNK = 3
 
@@ -68,7 +68,7 @@ async def _run(plane: ControlPlane, options: argparse.Namespace, cases: Sequence
         seconds = time.monotonic() - began
         _judge(results)
         run = Run(options.seed, _versions(), seconds, results)
-        report = options.out or RESULTS / f"agreement-{len(cases)}-{options.seed}"
+        report = options.out or REPORTS / f"{len(cases)}-{options.seed}"
         write(run, report)
         known = await _replay(here)
         run.kept = {name: result.disagreements() for name, result in known.items() if result.disagreements()}
@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--only", nargs="+", choices=FEATURES, help="only cases with these main features")
     run.add_argument("--no-mutations", action="store_true", help="skip the seeded mistakes")
     run.add_argument("--no-shrink", action="store_true", help="leave disagreements as they are")
-    run.add_argument("--out", type=Path, help="report without extension (default: bench/results/agreement-<cases>-<seed>)")
+    run.add_argument("--out", type=Path, help="report, without extension (default: .run/agreement/<cases>-<seed>)")
     run.set_defaults(do=_run_command)
     keep = commands.add_parser("keep", help="keep one generated case for good, with what the real scheduler did")
     keep.add_argument("case", help="seed/number")
