@@ -50,8 +50,8 @@ def answer(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Settled 
         except TooHardError:
             return None
         if found is not None:
-            plan = _plan(gang, pod_set, goods, found, stock, snapshot)
-            return Settled(plan) if stands(plan, pod_set, stock, snapshot, preferences) else None
+            plan, rows = _plan(gang, pod_set, goods, found, stock, snapshot)
+            return Settled(plan) if stands(plan, rows, pod_set, stock, snapshot, preferences) else None
     return Settled(None)
 
 
@@ -123,34 +123,32 @@ def _sale(gang: Gang, pod_set: PodSet, stock: Stock, lane: Lane, snapshot: Snaps
 # --- nodes and purchases by name ------------------------------------------------------------------------------------------
 
 
-def _plan(gang: Gang, pod_set: PodSet, goods: Goods, found: Best, stock: Stock, snapshot: Snapshot) -> Plan:
+def _plan(gang: Gang, pod_set: PodSet, goods: Goods, found: Best, stock: Stock, snapshot: Snapshot) -> tuple[Plan, Vector]:
+    """The plan, and the rows of the nodes that it uses."""
     touched: set[Path] = set()
     pods = {kind.slots: {pod_set.name: kind.slots} for kind in found.found.counts}
-    uses = _uses(goods, found, stock, pods, snapshot.topology_keys, touched)
+    rows, slots = _rows(goods, found, snapshot.topology_keys, touched)
+    nodes = map(stock.nodes.__getitem__, rows.tolist())
+    held = repeat(pods.get(slots, {})) if isinstance(slots, int) else map(pods.__getitem__, slots)
     bought = _bought(found, snapshot.topology_keys, touched)
     purchases = tuple(Purchase(o, count, pods[slots]) for (_, slots), (o, count) in sorted(bought.items(), key=lambda b: b[0]))
-    return Plan(gang, uses, purchases, found.found.cost[0], found.domains)
+    return Plan(gang, tuple(map(Use, nodes, held)), purchases, found.found.cost[0], found.domains), rows
 
 
-def _uses(
-    goods: Goods, found: Best, stock: Stock, pods: Mapping[int, Mapping[str, int]], keys: Keys, touched: set[Path]
-) -> tuple[Use, ...]:
-    """The nodes to take by name, and how many pods each holds."""
+def _rows(goods: Goods, found: Best, keys: Keys, touched: set[Path]) -> tuple[Vector, int | list[int]]:
+    """The nodes to take by name, and how many pods each holds, one number if that is the same for all."""
     kinds = [(kind, count) for kind, count in sorted(found.found.counts.items()) if kind.rank % 2 == 0]
     taken: list[Vector] = []
     for kind, count in kinds:
         taken.append(pick(goods.fleet, _alike(goods, kind, found.rows), count, keys, touched))
         if len(found.found.counts) > 1:
             touched |= paths(goods.fleet, taken[-1], keys)
-    if not taken:
-        return ()
-    rows = taken[0] if len(taken) == 1 else np.concatenate(taken)
+    if len(taken) <= 1:
+        rows = taken[0] if taken else np.zeros(0, np.int64)
+        return rows[goods.fleet.column("name")[rows].argsort()], kinds[0][0].slots if kinds else 0
+    rows = np.concatenate(taken)
     order = goods.fleet.column("name")[rows].argsort()
-    nodes = [stock.nodes[row] for row in rows[order].tolist()]
-    if len({kind.slots for kind, _ in kinds}) == 1:
-        return tuple(map(Use, nodes, repeat(pods[kinds[0][0].slots])))
-    slots = np.repeat([kind.slots for kind, _ in kinds], [count for _, count in kinds])[order].tolist()
-    return tuple([Use(node, pods[one]) for node, one in zip(nodes, slots, strict=True)])
+    return rows[order], np.repeat([kind.slots for kind, _ in kinds], [count for _, count in kinds])[order].tolist()
 
 
 def _alike(goods: Goods, kind: Kind, rows: "Vector | None") -> Vector:

@@ -2,7 +2,7 @@
 
 No order of scheduling can spoil such a plan: while a pod is unplaced, one of the marked nodes holds fewer pods of the gang than
 it is marked for, and nothing else comes there; since that many fit beside what runs there already, one more does. Nodes are
-looked at in the fleet's columns, at the rows that their names have there; capacity/prove.py reads records alone and agrees.
+looked at in the fleet's columns; capacity/prove.py reads records alone and agrees.
 """
 
 from collections import Counter
@@ -19,18 +19,21 @@ from capacity.model import Gang, Plan, PodSet, Preferences, Purchase, Snapshot
 from capacity.topology import required_key
 
 
-def stands(plan: Plan, pod_set: PodSet, stock: Stock, snapshot: Snapshot, preferences: Preferences) -> bool:
-    """Whether every pod of the gang's only pod set with pods is sure of its place. Raises KeyError for a node not in stock."""
+def stands(plan: Plan, rows: Vector, pod_set: PodSet, stock: Stock, snapshot: Snapshot, preferences: Preferences) -> bool:
+    """Whether every pod of the gang's only pod set with pods is sure of its place. `rows` says where in the stock the nodes of
+    `plan.uses` are.
+    """
     name = pod_set.name
-    nodes = [use.node for use in plan.uses]
-    held = [use.pods[name] for use in plan.uses]
-    found = stock.fleet.rows(nodes)
-    rows, pods = np.array(found, np.int64), np.array(held, np.int64)
-    price = sum([node.price for node in nodes]) + sum(one.count * one.offering.price for one in plan.purchases)
+    there = map(stock.nodes.__getitem__, rows.tolist())
+    pods = np.array([use.pods[name] for use in plan.uses], np.int64)
+    tiers = np.bincount(stock.fleet.column("tier")[rows]).tolist()
+    price = sum(count * tier[0] for count, tier in zip(tiers, stock.fleet.tiers(), strict=False))
+    price += sum(one.count * one.offering.price for one in plan.purchases)
     return (
-        len(set(found)) == len(found)
-        and all(map(is_, map(stock.nodes.__getitem__, found), nodes))
-        and sum(held) + sum(one.count * one.pods[name] for one in plan.purchases) >= pod_set.count
+        len(rows) == len(plan.uses)
+        and all(map(is_, there, [use.node for use in plan.uses]))
+        and int(np.bincount(rows, minlength=1).max()) <= 1
+        and int(pods.sum()) + sum(one.count * one.pods[name] for one in plan.purchases) >= pod_set.count
         and price == plan.cost
         and (preferences.price_ceiling is None or price <= preferences.price_ceiling)
         and _nodes_hold(plan.gang, pod_set, stock, rows, pods, snapshot, preferences)
@@ -60,6 +63,10 @@ def _nodes_hold(
 def _one_of_each(pod_set: PodSet, stock: Stock, rows: Vector) -> Iterable[int]:
     """A row for each combination of taints and labels asked for."""
     columns = [stock.fleet.column("taints")[rows], *(stock.fleet.column("label", key)[rows] for key in Lens((pod_set,)).labels)]
+    if len(columns) == 1:
+        last = np.zeros(int(columns[0].max(initial=-1)) + 1, np.int64)
+        last[columns[0]] = rows + 1
+        return (last[last > 0] - 1).tolist()
     return dict(zip(zip(*[column.tolist() for column in columns], strict=True), rows.tolist(), strict=True)).values()
 
 
