@@ -55,18 +55,14 @@ class Lane:
 
 def lane(fleet: Fleet, pod_set: PodSet) -> Lane | None:
     """The current slots for pods like these; None where nodes are asked for by name, or for amounts beyond any reason."""
-    lens, requests = Lens((pod_set,)), needs(pod_set)
-    if lens.named or max(requests.values()) > MOST:
-        return None
-    form = (
-        *sorted(requests.items()),
-        *sorted(pod_set.node_selector.items()),
-        pod_set.affinity,
-        pod_set.tolerations,
-        pod_set.volumes,
-    )
+    requests = needs(pod_set)
+    selector = tuple(sorted(pod_set.node_selector.items())) if pod_set.node_selector else ()
+    form = (*sorted(requests.items()), selector, pod_set.affinity, pod_set.tolerations, pod_set.volumes)
     found: Lane | None = fleet.memo.pop(form, None)
     if found is None:
+        lens = Lens((pod_set,))
+        if lens.named or max(requests.values()) > MOST:
+            return None
         found = Lane(pod_set, requests, lens.labels, np.zeros(0, np.int64), -1)
         while len(fleet.memo) >= _LANES:
             fleet.memo.pop(next(iter(fleet.memo)))

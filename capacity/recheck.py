@@ -62,7 +62,8 @@ def _nodes_hold(
 
 def _one_of_each(pod_set: PodSet, stock: Stock, rows: Vector) -> Iterable[int]:
     """A row for each combination of taints and labels asked for."""
-    columns = [stock.fleet.column("taints")[rows], *(stock.fleet.column("label", key)[rows] for key in Lens((pod_set,)).labels)]
+    keys = Lens((pod_set,)).labels if pod_set.node_selector or pod_set.affinity is not None or pod_set.volumes else ()
+    columns = [stock.fleet.column("taints")[rows], *(stock.fleet.column("label", key)[rows] for key in keys)]
     if len(columns) == 1:
         last = np.zeros(int(columns[0].max(initial=-1)) + 1, np.int64)
         last[columns[0]] = rows + 1
