@@ -1,15 +1,12 @@
 """From a Node and the pods on it to the planner's Node and Shape."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TypedDict, Unpack
 
 from capacity import model
 from capacity.model import Labels, Resources
 from capacity.quantity import amount
-from capacity.requirements import PodTerm
-from kube.core import Node, Pod, PodSpec, PodTemplateSpec, ResourceList
-from kube.levels import given_labels, levels
+from kube.core import Node, Pod, ResourceList
 from kube.podrules import NO_NAMESPACES, apart, host_ports
 from kube.podspec import taints
 from kube.requests import pod_requests
@@ -66,27 +63,13 @@ def running(pod: Pod, namespaces: Mapping[str, Labels] = NO_NAMESPACES) -> model
     that selects them by labels counts in all.
     """
     meta = pod.metadata
-    return _running(pod.spec, meta.namespace, meta.labels, namespaces, terminating=meta.deletion_timestamp is not None)
-
-
-def coming(template: PodTemplateSpec, namespace: str, namespaces: Mapping[str, Labels] = NO_NAMESPACES) -> model.Running:
-    """A pod of the template that is to run in `namespace`, as far as the template shows what it will be.
-
-    Raises PodSpecError for a bad annotation.
-    """
-    notes = template.metadata.annotations
-    labels = {**given_labels(notes), **template.metadata.labels}
-    pod = _running(template.spec, namespace, labels, namespaces, terminating=False)
-    exclusive = levels("", notes).exclusive
-    if exclusive is None:
-        return pod
-    return replace(pod, apart=(*pod.apart, PodTerm(exclusive.topology_key, exclusive.rivals, None)))
-
-
-def _running(
-    spec: PodSpec, namespace: str, labels: Labels, namespaces: Mapping[str, Labels], *, terminating: bool
-) -> model.Running:
-    return model.Running(namespace, labels, host_ports(spec), apart(spec, namespace, labels, namespaces), terminating)
+    return model.Running(
+        namespace=meta.namespace,
+        labels=meta.labels,
+        ports=host_ports(pod.spec),
+        apart=apart(pod.spec, meta.namespace, meta.labels, namespaces),
+        terminating=meta.deletion_timestamp is not None,
+    )
 
 
 def shape(

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from capacity.model import Holder, Running
+from capacity.snapshot import arriving
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
-from kube.nodes import coming
-from kube.podspec import template
+from kube.podspec import pod_set, template
 from kube.requests import PodSpecError
 from kube.times import instant
 from provisioner.acceptance import name_of
@@ -23,10 +23,12 @@ def pods_of(booking: ours.Booking, state: State) -> Mapping[str, Running]:
         there = state.templates.get((namespace, entry.pod_template_ref.name))
         if there is None:
             continue
+        name = name_of(there, index)
         try:
-            found[name_of(there, index)] = coming(template(there.template), namespace, state.namespace_labels())
+            made = pod_set(name, 1, template(there.template), namespace=namespace, namespaces=state.namespace_labels())
         except PodSpecError:
             continue
+        found[name] = arriving(made)
     return found
 
 

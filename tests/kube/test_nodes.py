@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from capacity.model import CapacityType, Running
-from capacity.requirements import Expression, HostPort, LabelSelector, PodTerm, Taint
-from kube.core import Node, Pod, PodTemplateSpec
+from capacity.model import CapacityType
+from capacity.requirements import HostPort, LabelSelector, PodTerm, Taint
+from kube.core import Node, Pod
 from kube.meta import decode
-from kube.nodes import bystander, coming, node, running, shape
+from kube.nodes import bystander, node, running, shape
 
 
 def machine(**status: Any) -> Node:
@@ -107,20 +107,6 @@ def test_a_running_pod_keeps_its_ports_and_its_distance() -> None:
     assert found.ports == (HostPort(80, "UDP", "10.0.0.1"),)
     assert found.apart == (PodTerm("rack", LabelSelector(), frozenset({"other"})),)
     assert running(view).apart == (PodTerm("rack", LabelSelector(), None),)
-
-
-def test_a_pod_to_come_is_what_its_template_shows() -> None:
-    spec = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
-    plain = decode({"metadata": {"labels": {"app": "x"}}, "spec": spec}, PodTemplateSpec)
-    assert coming(plain, "team") == Running("team", {"app": "x"}, (HostPort(80),))
-
-
-def test_an_exclusive_gang_to_come_keeps_its_rivals_away() -> None:
-    key = "jobset.sigs.k8s.io/job-key"
-    notes = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
-    found = coming(decode({"metadata": {"annotations": notes}, "spec": {}}, PodTemplateSpec), "team")
-    assert found.labels == {key: "?"}
-    assert found.apart == (PodTerm("rack", LabelSelector((Expression(key, "Exists"),)), None),)
 
 
 def test_a_bystander_keeps_the_pods_that_count() -> None:
