@@ -34,7 +34,8 @@ _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 class Accepted:
     """`priority` is the Workload's at acceptance; `check` the admission check it waits for, "" for a bare request.
 
-    `digest` is equal for requests that ask for the same on the same terms: one plan answers them all.
+    `digest` is equal for requests that ask for the same on the same terms, whoever's pods they are: one plan answers them all
+    where no rule looks at the pods' labels.
     """
 
     gang: Gang
@@ -102,7 +103,8 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
     if pools := poolless(agreed, desk.pools):
         return _patient("NoPool", pools, request, agreed.queued, now)
     gang = Gang(_title(request), tuple(_placed(pod, agreed) for pod in pods), agreed.run_duration)
-    digest = hashlib.sha256(repr((gang.pod_sets, agreed)).encode()).hexdigest()
+    nameless = tuple(replace(pod, namespace="", labels={}) for pod in gang.pod_sets)
+    digest = hashlib.sha256(repr((nameless, agreed)).encode()).hexdigest()
     return _authorised(request, templates, Accepted(gang, agreed, digest), desk, now)
 
 

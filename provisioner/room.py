@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from capacity.fleet import stock_of
+from capacity.fleet import stock_of, stocked
 from capacity.model import Bystander, Gang, Node, Outcome, Plan, Preferences, Snapshot
 from capacity.snapshot import book
 
@@ -26,7 +26,7 @@ class Room:
             return self
         nodes = tuple(node for node in here.nodes if node.pool in pools)
         bystanders = (*here.bystanders, *map(_bystander, others))
-        return Room(replace(here, nodes=nodes, offerings=offerings, bystanders=bystanders))
+        return Room(stocked(replace(here, nodes=nodes, offerings=offerings, bystanders=bystanders)))
 
     def without(self, names: frozenset[str], holder: str) -> "Room":
         """The room less the nodes and offerings that a gang further ahead waits for."""

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from capacity.model import Labels, Outcome, Plan, Shortfall, Undecidable
+from capacity.model import Gang, Labels, Outcome, Plan, Shortfall, Undecidable
 from provisioner.acceptance import Accepted
 from provisioner.outcomes import Book, Next, behind, bound, deserted, observed, pools_of, too_large, undecidable, waiting
 from provisioner.progress import ToPlan
 from provisioner.room import Planner, Room
+from provisioner.watching import Watchers, seen, watchers
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Pass:
     memo: "dict[Key, Outcome]"
     held: dict[str, str] = field(default_factory=dict)
     booked: tuple[str, ...] = ()
+    watchers: Watchers | None = None
 
     def turn(self, candidate: Candidate) -> Next:
         """What the next gang in line gets. The caller books a plan with `book`."""
@@ -58,6 +60,7 @@ class Pass:
     def book(self, plan: Plan, booking: str) -> None:
         self.room = self.room.book(plan, booking)
         self.booked = (*self.booked, booking)
+        self.watchers = None
 
     def _pools(self, accepted: Accepted) -> frozenset[str]:
         wanted = set(accepted.terms.pools)
@@ -66,13 +69,18 @@ class Pass:
     def _plan(self, candidate: Candidate, pools: frozenset[str], *, held: bool) -> Outcome:
         accepted = candidate.accepted
         names = frozenset(self.held) if held else frozenset[str]()
-        key = (accepted.digest, pools, names, self.booked)
+        key = (accepted.digest, self._seen(accepted.gang), pools, names, self.booked)
         found = self.memo.get(key)
         if found is None:
             room = self.room.only(pools).without(names, "a gang that is first in turn")
             found = self.planner(bound(accepted.gang, accepted.terms, room.snapshot), room.snapshot, accepted.terms.preferences)
             self.memo[key] = found
         return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
+
+    def _seen(self, gang: Gang) -> str:
+        if self.watchers is None:
+            self.watchers = watchers(self.room.snapshot)
+        return seen(gang, self.watchers)
 
     def _hold(self, candidate: Candidate, outcome: Shortfall) -> None:
         """Keeps the places that the gang waits for. One without the label of a level that all its pods need is no use to it."""
@@ -90,7 +98,7 @@ def _places(room: Room) -> Iterable[tuple[str, Labels]]:
     yield from ((o.name, {**o.shape.labels, **o.domain}) for o in room.snapshot.offerings)
 
 
-Key = tuple[str, frozenset[str], frozenset[str], tuple[str, ...]]
+Key = tuple[str, str, frozenset[str], frozenset[str], tuple[str, ...]]
 
 
 @dataclass(slots=True)

@@ -1,13 +1,14 @@
 """One pass: who goes, who waits, who passes. The planner is the real one; a pod takes a node; 4 a rack, 2 racks, 5 in west."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from capacity.model import Gang, PodSet
+from capacity.model import ZONE, Bystander, Gang, PodSet, Running
 from capacity.plan import plan
-from capacity.requirements import Toleration
+from capacity.requirements import Expression, LabelSelector, PodTerm, Spread, Toleration
 from kube import ours
 from provisioner.acceptance import Accepted
 from provisioner.clouds.base import ZoneStock
@@ -15,6 +16,7 @@ from provisioner.grounds import Grounds
 from provisioner.outcomes import Book, Next
 from provisioner.parameters import terms
 from provisioner.progress import Failed, ToPlan, Waiting
+from provisioner.room import Room
 from provisioner.snapshots import room
 from provisioner.turns import Candidate, Memo, Pass
 from tests.provisioner.make import NOW, RACK, inventory, known, policy, pool, reservation, view
@@ -133,6 +135,34 @@ def test_a_policy_keeps_to_its_pools() -> None:
     (found,) = run(candidate("a", 1, pools=["q"]), pools=(pool("p"), pool("q")))
     assert isinstance(found, Book)
     assert {purchase.offering.pool for purchase in found.plan.purchases} == {"q"}
+
+
+@pytest.mark.parametrize(
+    ("more", "plans"),
+    [
+        pytest.param({}, 1, id="nobody looks at labels"),
+        pytest.param({"spreads": (Spread(ZONE, 9, LabelSelector()),)}, 2, id="the gang itself does"),
+        pytest.param({"watched": True}, 2, id="a pod that runs does"),
+    ],
+)
+def test_labels_tell_gangs_apart_only_where_a_rule_looks_at_them(more: dict[str, Any], plans: int) -> None:
+    calls: list[str] = []
+
+    def counting(gang: Gang, *rest: Any) -> Any:
+        calls.append(gang.name)
+        return plan(gang, *rest)
+
+    shy = Running("team", {}, (), (PodTerm("rack", LabelSelector((Expression("app", "In", ("x", "y")),)), None),))
+    ground = room(view(), (pool(),), Grounds())
+    if more.pop("watched", False):
+        ground = Room(replace(ground.snapshot, bystanders=(Bystander("n", {}, (shy,)),)))
+    current = Pass(ground, {"p": "Active"}, counting, {})
+    for name in ("x", "y"):
+        asked = candidate(name, 9, rack=True)
+        [pods] = asked.accepted.gang.pod_sets
+        labelled = replace(pods, labels={"app": name}, **more)
+        current.turn(replace(asked, accepted=replace(asked.accepted, gang=Gang(f"team/{name}", (labelled,)))))
+    assert len(calls) == plans
 
 
 def test_nothing_is_planned_twice_on_equal_ground() -> None:
