@@ -181,6 +181,7 @@ _POLICY: Words = {
     ours.CrossZone: {
         "": "Whether a gang may span zones.",
         "policy": "Forbid: pod sets without a required level share one zone. Allow: they may span zones.",
+        "cost_per_node_hour": "Dollars an hour that a node outside the gang's main zone counts for when plans are compared.",
     },
     ours.Timeouts: {
         "queued": "From acceptance to a plan.",

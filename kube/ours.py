@@ -189,6 +189,7 @@ class TopologyPolicy(Record, frozen=True, kw_only=True):
 
 class CrossZone(Record, frozen=True, kw_only=True):
     policy: Literal["Forbid", "Allow"] = "Forbid"
+    cost_per_node_hour: Money = "0"
 
 
 class Timeouts(Record, frozen=True, kw_only=True):

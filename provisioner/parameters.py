@@ -121,6 +121,7 @@ def _terms(name: str, spec: ours.CapacityPolicySpec, parameters: Parameters) -> 
             capacity_order=tuple(map(CapacityType, spec.capacity_order)),
             required_topology=parameters.required_topology or spec.topology.required,
             preferred_topology=parameters.preferred_topology or spec.topology.preferred,
+            cross_zone_cost=money(spec.cross_zone.cost_per_node_hour) if spec.cross_zone.policy == "Allow" else 0,
             price_ceiling=None if spec.price_ceiling_per_hour is None else money(spec.price_ceiling_per_hour),
         )
         duration = _duration(parameters.run_duration or spec.run_duration.default)

@@ -39,6 +39,18 @@ def test_the_policy_sets_the_preferences() -> None:
     assert (found.preferences.price_ceiling, found.pools, found.one_zone, found.run_duration) == (98_500_000, ("p",), False, 5400)
 
 
+@pytest.mark.parametrize(
+    ("spec", "cost"),
+    [
+        pytest.param({"policy": "Allow"}, 0, id="free by default"),
+        pytest.param({"policy": "Allow", "costPerNodeHour": "1.5"}, 1_500_000, id="a cost"),
+        pytest.param({"policy": "Forbid", "costPerNodeHour": "1.5"}, 0, id="where zones are not crossed nothing is weighed"),
+    ],
+)
+def test_what_crossing_zones_counts_for(spec: dict[str, str], cost: int) -> None:
+    assert agreed({}, policy(crossZone=spec)).preferences.cross_zone_cost == cost
+
+
 def test_overrides_that_the_policy_opens() -> None:
     given = {"requiredTopology": "example.com/rack", "preferredTopology": "host", "runDuration": "1h30m"}
     found = agreed(given, policy(**OPEN, topology={"required": "zone"}))
