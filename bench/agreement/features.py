@@ -306,6 +306,8 @@ def daemon_sets(draft: Draft) -> None:
         if draft.chance(40):
             form["spec"]["nodeSelector"]["kind"] = "o0"
         write_request(draft.rng, form["spec"], ask, draft.rng.choice(("plain", "init", "sidecar", "limits")))
+        if draft.chance(30):
+            form["spec"]["containers"][0]["ports"] = [_port(draft)]
         selector = {"matchLabels": {"app": f"{name}-{ID}"}}
         meta = {"name": name, "namespace": ID}
         daemon = {

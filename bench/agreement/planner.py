@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from bench.agreement.cases import Case, Json, Offering
 from capacity import model
@@ -86,17 +87,12 @@ def _offering(case: Case, offering: Offering) -> model.Offering:
     daemons = daemon_pods(decode(each, core.DaemonSet) for each in case.daemon_sets)
     labels = view.metadata.labels
     there = [pod for pod in daemons if runs_on(pod, labels, (*bare.taints, BOOKED_TAINT), _NEW_NODE)]
+    ports = tuple(port for pod in there for port in pod.ports)
     return model.Offering(
         name=offering.name,
         pool="p",
         source="s",
-        shape=nodes.shape(
-            offering.name,
-            view,
-            overhead=_sum(pod.requests for pod in there),
-            per_node_labels=case.topology_keys,
-            startup_taints=offering.startup_taints,
-        ),
+        shape=replace(bare, overhead=_sum(pod.requests for pod in there), ports=ports),
         capacity_type=CapacityType.ON_DEMAND if offering.price else CapacityType.RESERVED,
         available=offering.limit,
         total=offering.limit,
