@@ -7,11 +7,12 @@ role with no more pods than it has, is a small dynamic programme over the nodes.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from capacity.fit import room, slots
 
-MAX_STATES = 4_000
-"""Combinations of other roles' pods that are followed at once; beyond that only what each node is sure of counts."""
+MAX_WORK = 300_000
+"""Steps of the dynamic programme; beyond that only what each node is sure of counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,9 @@ def surely(role: int, requests: Sequence[Mapping[str, int]], counts: Sequence[in
     if sure >= counts[role]:
         return sure
     others = sorted({other for node in nodes for other in node.caps} - {role})
-    states = 1
-    for other in others:
-        states *= counts[other] + 1
-    if states > MAX_STATES or sum(node.count for node in nodes) > MAX_STATES // 10:
-        return sure
-    return _worst(role, requests, counts, nodes, others)
+    states = prod(counts[other] + 1 for other in others)
+    steps = sum(node.count * prod(node.caps.get(other, 0) + 1 for other in others) for node in nodes)
+    return sure if states * steps > MAX_WORK else _worst(role, requests, counts, nodes, others)
 
 
 def _sure(role: int, requests: Sequence[Mapping[str, int]], node: Shared) -> int:

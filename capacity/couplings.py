@@ -118,7 +118,7 @@ class Couplings:
     @property
     def keys(self) -> tuple[str, ...]:
         """Topology keys by whose domains nodes must be told apart, bound levels apart."""
-        return tuple(sorted({rule.key for rule in self.wide()} | {rule.key for rule in self.follows}))
+        return tuple(sorted({rule.key for rule in (*self.rules, *self.follows)} - {HOSTNAME}))
 
     def wide(self) -> tuple[Rule, ...]:
         """The rules about domains of several hosts."""
@@ -283,6 +283,8 @@ def _spread(found: Couplings, pod_sets: Sequence[PodSet], index: int, place: int
     elsewhere = None if spread.honors_affinity else neighbours.domains(index, place)
     if mine:
         counted = frozenset(others)
+        if spread.honors_affinity and spread.min_domains > 1 and any(neighbours.domains(index, place).values()):
+            found.loose.append(f"{me.name}: its spread over {spread.topology_key} counts domains that none of its pods can join")
         found.rules.append(Even(spread.topology_key, index, spread.max_skew, spread.min_domains, place, elsewhere, counted))
     elif elsewhere is None:
         found.shy.add((index, place))

@@ -42,7 +42,7 @@ def fields(asked: Question, binds: Sequence[Bind], mixes: Mixes) -> Iterator[Fie
         cells = gather(asked, keys, mixes, bounds)
         steps, left = _split(binds, cells, keys)
         rules = (*ties.wide(), *rest, *left, *(ties.follows if lenient else ()))
-        ruled = tuple(sorted({rule.key for rule in rules} - {""}))
+        ruled = tuple(sorted({rule.key for rule in rules if rule.key in keys}))
         budgets = tuple(budget.left for budget in asked.snapshot.budgets)
         limits = Limits(asked.preferences.price_ceiling, budgets, ruled, rules, lenient)
         for home in _homes(cells, keys) if weighs else [""]:

@@ -58,18 +58,38 @@ def tie(programme: Programme, field: Field, rule: Rule | Bind, demand: Sequence[
     """Add the rule's rows. A role that must know its domain doesn't go where it is not known, unless `limits.lenient`: then the
     rule is left out where such nodes could matter.
     """
-    if isinstance(rule, Many):
-        programme.least(field.nodes(rule.role), rule.nodes)
+    if rule.key not in field.keys:
+        _on_hosts(programme, field, rule)
         return
-    roles = _roles(rule)
-    domains = field.domains(rule.key, *roles)
+    domains = field.domains(rule.key, *_roles(rule))
     unknown = domains.pop(UNKNOWN, [])
     if unknown and limits.lenient:
         return
-    absent = [] if isinstance(rule, Apart) else domains.get(ABSENT, [])
-    domains.pop(ABSENT, None)
-    for j in (*unknown, *absent):
+    absent = domains.pop(ABSENT, [])
+    for j in (*unknown, *(absent if not isinstance(rule, Apart) else ())):
         programme.most({j: 1}, 0)
+    _tie(programme, field, rule, domains, demand, limits)
+
+
+def _on_hosts(programme: Programme, field: Field, rule: Rule | Bind) -> None:
+    """What is left of rules about single hosts when their patterns are known."""
+    if isinstance(rule, Many):
+        programme.least(field.nodes(rule.role), rule.nodes)
+    if isinstance(rule, Follow) and not rule.first:
+        others = {j for other in rule.others for j in field.nodes(other)}
+        for j in field.nodes(rule.role):
+            if j not in others:
+                programme.most({j: 1}, 0)
+
+
+def _tie(
+    programme: Programme,
+    field: Field,
+    rule: Rule | Bind,
+    domains: Mapping[str, list[int]],
+    demand: Sequence[int],
+    limits: "Limits",
+) -> None:
     match rule:
         case Bind():
             _one_domain(programme, field, rule, domains)
