@@ -97,27 +97,30 @@ def fabric(size: int) -> tuple[Machine, ...]:
     hosts in a row, one of less shares a host with others.
     """
     draw, places, jobs = random.Random(SEED), traces.fabric(), traces.gangs()
-    free, opened = [8] * size, 0
+    free, opened, left = [8] * size, 0, 8 * size
     for step in range(start := draw.randrange(len(jobs)), start + 8 * size):
-        if sum(free) <= 4 * size:
+        if left <= 4 * size:
             break
-        opened = _give(jobs[step % len(jobs)], free, opened, draw)
-    return tuple(_host(index, places[index % len(places)], index // len(places), 8 - left) for index, left in enumerate(free))
+        opened, given = _give(jobs[step % len(jobs)], free, opened, draw)
+        left -= given
+    return tuple(_host(index, places[index % len(places)], index // len(places), 8 - kept) for index, kept in enumerate(free))
 
 
-def _give(job: int, free: list[int], opened: int, draw: random.Random) -> int:
-    """Takes the GPUs of a job; `opened` is the host that small jobs share, the answer is the next such host."""
+def _give(job: int, free: list[int], opened: int, draw: random.Random) -> tuple[int, int]:
+    """Takes the GPUs of a job and tells how many; `opened` is the host that small jobs share, before and after."""
     if job < 8:
         while free[opened] < job:
             opened = draw.randrange(len(free))
         free[opened] -= job
-        return opened
+        return opened, job
     start, wanted = draw.randrange(len(free)), job // 8
     for index in range(start, start + len(free)):
-        if wanted and free[index % len(free)] == 8:
+        if not wanted:
+            break
+        if free[index % len(free)] == 8:
             free[index % len(free)] = 0
             wanted -= 1
-    return opened
+    return opened, 8 * (job // 8 - wanted)
 
 
 def _host(index: int, place: tuple[str, str], copy: int, used: int) -> Machine:
