@@ -86,7 +86,8 @@ def _paths(value: Any, path: Path = ()) -> Iterator[Path]:
         for key, item in value.items():
             if key not in _KEPT and len(path) > 1:
                 yield (*path, key)
-            yield from _paths(item, (*path, key))
+            if path[:1] != ("daemon_sets",):  # where they run is written down apart from them
+                yield from _paths(item, (*path, key))
     elif isinstance(value, list):
         least = 1 if path[-1:] in (("nodes",), ("pod_sets",), ("containers",)) else 0
         for index, item in enumerate(value):
