@@ -6,6 +6,7 @@ from itertools import groupby
 
 from capacity.couplings import Bind
 from capacity.fit import new_host
+from capacity.fleet import stock_of
 from capacity.judge import Judge
 from capacity.mixes import lucky_mixes
 from capacity.model import Node, Offering, Plan, Purchase, Use
@@ -25,7 +26,7 @@ def draft(
     binds: Sequence[Bind],
 ) -> Plan:
     """The plan of a solution; `chosen` are the domains that were chosen one by one."""
-    placer = Placer(asked.snapshot.topology_keys)
+    placer = Placer(asked.snapshot.topology_keys, usual=stock_of(asked.snapshot).fleet.usual())
     found: list[Unit] = []
     cells = list(columns.items())
     for index, group in groupby(solution.counts, key=lambda count: count[0]):

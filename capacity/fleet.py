@@ -14,6 +14,7 @@ import numpy as np
 from capacity.catalogue import Catalogues
 from capacity.columns import MOST, Codes, Column, Mask, Order, Vector
 from capacity.fit import host, is_port, room
+from capacity.fragmentation import Size, Usual, sizes, spare, usual
 from capacity.model import Bystander, CapacityType, Node, Snapshot
 from capacity.requirements import PodTerm, Taint
 
@@ -38,6 +39,10 @@ class Fleet:
         self._tiers: dict[Tier, int] = {}
         self._names: Order | None = None
         self._terms = Counter(term for node in self._nodes for term in _terms(node))
+        self._sizes: Counter[Size] | None = None
+        self._usual: Usual = ()
+        self._now_usual: Usual = ()
+        self._usual_at = -1
         self._changed: list[int] = []
         self._forgotten = 0
         self.catalogues = Catalogues()
@@ -80,8 +85,10 @@ class Fleet:
         elif self._nodes[row] is node:
             return
         else:
-            self._terms.subtract(_terms(self._nodes[row]))
+            self._forget(self._nodes[row])
         self._terms.update(_terms(node))
+        if self._sizes is not None:
+            self._sizes.update(sizes(node))
         self._set(row, node)
 
     def remove(self, name: str) -> None:
@@ -89,7 +96,7 @@ class Fleet:
         row = self._rows.pop(name, None)
         if row is None:
             return
-        self._terms.subtract(_terms(self._nodes[row]))
+        self._forget(self._nodes[row])
         if self._names is not None:
             self._names.discard(name)
         last = self._nodes.pop()
@@ -103,6 +110,11 @@ class Fleet:
         if self._tuple is None:
             self._tuple = tuple(self._nodes)
         return Stock(self, self.version, self._tuple, self.column("open").astype(np.bool_))
+
+    def _forget(self, node: Node) -> None:
+        self._terms.subtract(_terms(node))
+        if self._sizes is not None:
+            self._sizes.subtract(sizes(node))
 
     def _set(self, row: int, node: Node) -> None:
         self._nodes[row] = node
@@ -120,9 +132,12 @@ class Fleet:
     # --- what plans read ------------------------------------------------------------------------------------------------------
 
     def column(self, kind: str, name: str = "") -> Vector:
-        """One of `open` (0 or 1), `ends` (MOST: never), `taints`, `tier`, `name` and `full` (see below), or `free` of a resource
-        or port, or `label` of a key (a code). One entry a row.
+        """One of `open` (0 or 1), `ends` (MOST: never), `taints`, `tier`, `name` and `spare` (the lower, the sooner a node is
+        taken), or `free` of a resource or port, or `label` of a key (a code). One entry a row.
         """
+        if kind == "spare" and self._usual != (now := self.usual()):
+            self._usual = now
+            self._columns.pop(kind, None)
         found = self._columns.get((kind, name) if name else kind)
         if found is None:
             found = self._columns[(kind, name) if name else kind] = Column(self._reader(kind, name))
@@ -142,6 +157,14 @@ class Fleet:
         """The required anti-affinity terms of all pods on the nodes, each once."""
         return [term for term, count in self._terms.items() if count > 0]
 
+    def usual(self) -> Usual:
+        """The usual sizes of pods on the nodes."""
+        if self._sizes is None:
+            self._sizes = Counter(size for node in self._nodes for size in sizes(node))
+        if self._usual_at != self.version:
+            self._usual_at, self._now_usual = self.version, usual(self._sizes)
+        return self._now_usual
+
     def _reader(self, kind: str, name: str) -> Callable[[Node], int]:
         if kind == "free":
             return _port_reader(name) if is_port(name) else _free_reader(name)
@@ -156,7 +179,7 @@ class Fleet:
             "ends": lambda node: MOST if node.ends is None else node.ends,
             "taints": lambda node: self._taints.setdefault(node.taints, len(self._taints)),
             "tier": lambda node: self._tiers.setdefault((node.price, node.capacity_type), len(self._tiers)),
-            "full": fullness,
+            "spare": lambda node: spare(self._usual, node),
         }
         return readers[kind]
 
@@ -196,15 +219,6 @@ def stocked(snapshot: Snapshot) -> Snapshot:
     """The snapshot with a stock that holds, for whoever plans on it more than once."""
     stock = stock_of(snapshot)
     return snapshot if stock is snapshot.stock else replace(snapshot, stock=stock)
-
-
-def fullness(node: Node) -> int:
-    """What is free of each resource in thousandths, added up: of alike nodes the one with the least left is taken first."""
-    return sum(_permille(whole, node.requested.get(name, 0)) for name, whole in node.allocatable.items())
-
-
-def _permille(whole: int, used: int) -> int:
-    return (whole - used) * 1000 // whole if whole else 0
 
 
 def _free_reader(name: str) -> Callable[[Node], int]:

@@ -146,7 +146,8 @@ class Offering:
 @dataclass(frozen=True, slots=True)
 class Running:
     """What about a pod that runs, or is to run for a booking, decides where other pods may go: `apart` are its own required
-    anti-affinity terms. One that is `terminating` counts for all but spreads.
+    anti-affinity terms. One that is `terminating` counts for all but spreads. `requests` as in PodSet, empty where not known: no
+    filter looks at them, they tell what pods are usual here.
     """
 
     namespace: str
@@ -154,6 +155,7 @@ class Running:
     ports: tuple[HostPort, ...] = ()
     apart: tuple[PodTerm, ...] = ()
     terminating: bool = False
+    requests: Resources = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +233,8 @@ class ReservationUse:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """All that a plan may rest on, at one instant (`now`). `topology_keys` run from the widest level to the narrowest,
-    host excluded. `holders` tells of the bookings that `booked_by` names. `stock` is an index of `nodes`, used while it is of that
-    very tuple; without one the planner makes its own.
+    host excluded. `holders` tells of the bookings that `booked_by` names. `stock` is an index of `nodes`, used while it is of
+    that very tuple; without one the planner makes its own.
     """
 
     now: int

@@ -11,7 +11,8 @@ from capacity.place import Path
 
 def pick(fleet: Fleet, rows: Vector, count: int, keys: Sequence[str], touched: set[Path]) -> Vector:
     """`count` of these rows: going down the tree of `keys`, from the smallest domain that holds all that is still needed, or the
-    largest whole ones where none does; of one domain the fullest nodes. Domains that are `touched` already go first.
+    largest whole ones where none does; of one domain those of which the least is lost to others. Domains that are `touched`
+    already go first.
     """
     taken: list[Vector] = []
     above: Path = ()
@@ -68,8 +69,8 @@ def _smallest(sizes: Vector, known: Codes, count: int, above: Path, touched: set
 
 
 def _fullest(fleet: Fleet, rows: Vector, count: int) -> Vector:
-    """The nodes with the least left, by name where that is equal."""
-    full = fleet.column("full")[rows]
+    """The nodes of which the least is lost to others, by name where that is equal."""
+    full = fleet.column("spare")[rows]
     bound = np.partition(full, count - 1)[count - 1]
     sure, equal = rows[full < bound], rows[full == bound]
     missing = count - len(sure)

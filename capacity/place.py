@@ -8,6 +8,7 @@ ones stay whole.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from capacity.fragmentation import Usual, spare
 from capacity.model import Node, Offering
 from capacity.solver import Pattern
 from capacity.supply import Member
@@ -27,10 +28,11 @@ class Unit:
 
 @dataclass(slots=True)
 class Placer:
-    """Hands out members; remembers which domains it has touched."""
+    """Hands out members; remembers which domains it has touched. `usual` are the sizes of pods that others may still bring."""
 
     topology_keys: tuple[str, ...]
     touched: set[Path] = field(default_factory=set)
+    usual: Usual = ()
 
     def take(self, members: Sequence[Member], count: int) -> list[Member]:
         """`count` nodes of these members (sum of limits is at least that), as members with the limits that are taken."""
@@ -47,7 +49,7 @@ class Placer:
 
     def _descend(self, placed: list[tuple[Path, Member]], count: int, level: int) -> Iterator[tuple[Path, Member]]:
         if level == len(self.topology_keys):
-            yield from _first(placed, count)
+            yield from _first(placed, count, self.usual)
             return
         domains: dict[Path, list[tuple[Path, Member]]] = {}
         for where, member in placed:
@@ -91,24 +93,17 @@ def units(members: Sequence[Member], patterns: Sequence[tuple[Pattern, int]]) ->
     yield from (Unit(subject, pattern) for subject, pattern in zip(subjects, wanted, strict=True))
 
 
-def _first(placed: list[tuple[Path, Member]], count: int) -> Iterator[tuple[Path, Member]]:
-    for where, member in sorted(placed, key=lambda one: _order(one[1])):
+def _first(placed: list[tuple[Path, Member]], count: int, usual: Usual) -> Iterator[tuple[Path, Member]]:
+    for where, member in sorted(placed, key=lambda one: _order(one[1], usual)):
         taken = min(count, member.limit)
         if taken:
             yield where, Member(member.subject, taken)
             count -= taken
 
 
-def _order(member: Member) -> tuple[int, int, str]:
-    """Nodes before offerings; of alike nodes the one with the least left, so that emptier ones stay whole."""
+def _order(member: Member, usual: Usual) -> tuple[int, int, str]:
+    """Nodes before offerings; of alike nodes the one of which the least is lost, so that emptier ones stay whole."""
     subject = member.subject
     if isinstance(subject, Offering):
         return 1, 0, subject.name
-    free = sum(_permille(subject, name) for name in subject.allocatable)
-    return 0, free, subject.name
-
-
-def _permille(node: Node, resource: str) -> int:
-    """Free share of one resource, in thousandths: shares of different resources can be added up."""
-    whole = node.allocatable[resource]
-    return (whole - node.requested.get(resource, 0)) * 1000 // whole if whole else 0
+    return 0, spare(usual, subject), subject.name

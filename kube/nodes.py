@@ -1,6 +1,7 @@
 """From a Node and the pods on it to the planner's Node and Shape."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypedDict, Unpack
 
 from capacity import model
@@ -53,7 +54,7 @@ def node(
         taints=taints(view.spec.taints),
         unschedulable=view.spec.unschedulable,
         ready=view.ready,
-        pods=tuple(running(pod, namespaces) for pod in pods),
+        pods=tuple(replace(running(pod, namespaces), requests=pod_requests(pod.spec, pod.status)) for pod in pods),
         **standing,
     )
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capacity.columns import Codes, Order
-from capacity.fleet import Fleet, fullness, stock_of, stocked
+from capacity.fleet import Fleet, stock_of, stocked
 from capacity.model import ZONE, CapacityType, Node
 from capacity.requirements import Taint
 from tests.capacity.make import GPU, RACK, node, snapshot
 
-COLUMNS = (("open", ""), ("ends", ""), ("full", ""), ("free", GPU), ("free", "cpu"))
+COLUMNS = (("open", ""), ("ends", ""), ("spare", ""), ("free", GPU), ("free", "cpu"))
 NAMES = st.text("ab-", min_size=1, max_size=6)
 
 
@@ -149,8 +149,3 @@ def test_a_fleet_remembers_what_changed_for_a_while() -> None:
         fleet.put(node("n", used=turn % 8))
     assert fleet.changed(start) is None
     assert fleet.version > start + 5000
-
-
-def test_fullness_adds_up_shares() -> None:
-    """96 of 192 cores are 500 thousandths, 2 of 8 devices 250, 110 of 110 pods 1000."""
-    assert fullness(node("n", requested={"cpu": 96_000, GPU: 6})) == 500 + 250 + 1000
