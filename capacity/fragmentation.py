@@ -2,7 +2,7 @@
 
 The measure is that of fragmentation gradient descent: how much of what is free on a node a pod drawn from the usual ones could
 use (Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC
-2023). A gang takes a node whole, so all that others could have used of it is fragmented then; what they could not use already was.
+2023). A gang takes a node whole, so all that others could have used of it is fragmented then; what they could not, already was.
 """
 
 from collections import Counter

@@ -65,9 +65,9 @@ def test_a_fleet_knows_what_is_usual() -> None:
 
 
 def fragmented() -> list[Node]:
-    """Pods of one device fit on all; the usual pod of four devices fits on `b`, which is fuller, but no more on `a`."""
+    """Pods of one device fit on all; the usual pod of four devices fits on `b`, which is fuller, but no more on `x`."""
     return [
-        node("a", requested={GPU: 5, "cpu": 0}, pods=running(FOUR)),
+        node("x", requested={GPU: 5, "cpu": 0}, pods=running(FOUR)),
         node("b", requested={GPU: 4, "cpu": 188_000}, pods=running(FOUR)),
         node("c", used=8, pods=running(FOUR, FOUR)),
     ]
@@ -79,4 +79,4 @@ def test_the_node_that_is_no_use_to_others_goes_first(alone: bool) -> None:
     places = fragmented() if alone else [*fragmented(), node("z", gpu=0, labels={"no": "where"})]
     outcome = plan(gang(pods("w", 3, gpu=1), *more), snapshot(*places), ANY)
     assert isinstance(outcome, Plan)
-    assert [use.node.name for use in outcome.uses if "w" in use.pods] == ["a"]
+    assert [use.node.name for use in outcome.uses if "w" in use.pods] == ["x"]
