@@ -23,7 +23,7 @@ from runtime.controller import Controller
 from runtime.events import Recorder
 from runtime.manager import Manager
 from runtime.settings import load
-from runtime.store import Key, Object, Store, key_of
+from runtime.store import Key, Object, key_of
 
 NAME = "corral-admission"
 
@@ -72,11 +72,16 @@ def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controlle
     """Queues are not watched for this: their status changes with every workload, and no attempt depends on them."""
     controller = Controller("workloads", reconciler.reconcile, workers=workers)
 
+    def begins(workload: Workload) -> bool:
+        return bool(workload.status.admission_checks) and workload.quota_reserved and not workload.admitted
+
     def unadmitted(_: Object) -> Iterator[Key]:
         """All workloads whose attempt may begin only now; those under way don't depend on settings."""
-        for each in stores.workloads.values():
-            if each.status.admission_checks and each.quota_reserved and not each.admitted:
-                yield key_of(each)
+        return (key_of(each) for each in stores.workloads.values() if begins(each))
+
+    def made(maker: JobSet | LeaderWorkerSet) -> Iterator[Key]:
+        """A workload may be seen before the JobSet that it is of."""
+        return (key_of(each) for each in stores.workloads.by(BY_MAKER, maker.metadata.uid) if begins(each))
 
     controller.watch(stores.workloads, lambda each: [key_of(each)] if each.status.admission_checks else [])
     controller.watch(stores.requests, _workload_of)
@@ -84,16 +89,9 @@ def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controlle
     controller.watch(stores.policies, unadmitted)
     controller.watch(stores.configs, unadmitted)
     controller.watch(stores.flavors, unadmitted)
-    makers: tuple[Store[JobSet] | Store[LeaderWorkerSet], ...] = (stores.job_sets, stores.leader_worker_sets)
-    for store in makers:
-        store.on_change(lambda old, new: _made(controller, stores, new) if new is not None and old is None else None)
+    controller.watch(stores.job_sets, made)
+    controller.watch(stores.leader_worker_sets, made)
     return controller
-
-
-def _made(controller: Controller[Key], stores: Stores, maker: JobSet | LeaderWorkerSet) -> None:
-    """A workload may have been seen before the JobSet that it is of; what becomes of that later changes no attempt."""
-    for each in stores.workloads.by(BY_MAKER, maker.metadata.uid):
-        controller.enqueue(key_of(each))
 
 
 def _workload_of(request: ProvisioningRequest) -> Iterator[Key]:
