@@ -40,6 +40,11 @@ class Draft:
     def pod_set(self, name: str) -> PodSet:
         return next(pod_set for pod_set in self.sets if pod_set.name == name)
 
+    def some_spec(self) -> Json:
+        """The pod spec of one of the pod sets."""
+        found: Json = self.rng.choice(self.sets).template["spec"]
+        return found
+
     def name_of_node(self) -> str:
         return self.rng.choice(sorted(self.nodes))
 

@@ -3,36 +3,36 @@
 from collections.abc import Callable, Mapping
 from random import Random
 
-from bench.agreement import features, neighbours, oracle
+from bench.agreement import demands, filters, gangs, neighbours, oracle
 from bench.agreement.cases import Case, PodSet, Probe, without_cordoned
 from bench.agreement.draft import RACK, ZONE, Amounts, Draft, write_request
 from bench.agreement.truth.reach import TooBigError
 
 FEATURES: Mapping[str, Callable[[Draft], None]] = {
-    "resources": features.resources,
-    "init-containers": features.init_containers,
-    "overhead": features.overhead,
-    "pod-level": features.pod_level,
-    "pods-count": features.pods_count,
-    "extended": features.extended,
-    "node-selector": features.node_selector,
-    "node-affinity": features.node_affinity,
-    "match-fields": features.match_fields,
-    "taints": features.taints,
-    "cordon": features.cordon,
-    "startup-taints": features.startup_taints,
-    "host-ports": features.host_ports,
+    "resources": demands.resources,
+    "init-containers": demands.init_containers,
+    "overhead": demands.overhead,
+    "pod-level": demands.pod_level,
+    "pods-count": demands.pods_count,
+    "extended": demands.extended,
+    "node-selector": filters.node_selector,
+    "node-affinity": filters.node_affinity,
+    "match-fields": filters.match_fields,
+    "taints": filters.taints,
+    "cordon": filters.cordon,
+    "startup-taints": gangs.startup_taints,
+    "host-ports": demands.host_ports,
     "pod-affinity": neighbours.pod_affinity,
     "pod-anti-affinity": neighbours.pod_anti_affinity,
     "symmetric-anti-affinity": neighbours.symmetric_anti_affinity,
     "exclusive": neighbours.exclusive,
     "spread": neighbours.spread,
-    "volumes": features.volumes,
-    "daemon-sets": features.daemon_sets,
-    "several-pod-sets": features.several_pod_sets,
-    "required-level": features.required_level,
-    "slices": features.slices,
-    "purchases": features.purchases,
+    "volumes": filters.volumes,
+    "daemon-sets": gangs.daemon_sets,
+    "several-pod-sets": gangs.several_pod_sets,
+    "required-level": gangs.required_level,
+    "slices": gangs.slices,
+    "purchases": gangs.purchases,
 }
 _LIGHT = tuple(name for name in FEATURES if name not in ("slices", "cordon", "startup-taints"))
 MOST_PODS = 8
@@ -87,9 +87,9 @@ def _base(rng: Random, *, several: bool) -> Draft:
         name = draft.add_node()
         if draft.chance(50):
             draft.run(name, {"cpu": rng.choice((1, 100, 250, 333)), "memory": rng.choice((1, 64 << 20, 10**8))})
-    features.add_set(draft)
+    gangs.add_set(draft)
     if not several and draft.chance(12):
-        features.add_set(draft)
+        gangs.add_set(draft)
     return draft
 
 
