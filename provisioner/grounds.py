@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capacity.fleet import Fleet, Stock
-from capacity.model import Bystander, Labels, Node
+from capacity.model import Bystander, CapacityType, Labels, Node, Running
 from kube import core
 from kube.nodes import bystander
 from kube.nodes import node as plan_node
+from provisioner.clouds.base import Reservation
 from provisioner.marks import booking_of
+from provisioner.state import BOOKED
 
 _NOTHING: Counter[str] = Counter()
 
@@ -24,6 +26,19 @@ class _Made:
     made: Node | None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a node stands at the moment. `reservation` is its machine's, with when the machine must be empty (epoch seconds);
+    `coming` are the pods still to come for its booking.
+    """
+
+    holder: str | None
+    launched: bool
+    going: bool
+    reservation: tuple[Reservation, int | None] | None = None
+    coming: tuple[Running, ...] = ()
+
+
 class Grounds:
     """Each answer holds for as long as neither the node nor its pods changed. Call `on` first in each pass."""
 
@@ -33,7 +48,8 @@ class Grounds:
         self._selected: dict[str, tuple[tuple[core.Pod, ...], Counter[str]]] = {}
         self._last: tuple[Bystander, ...] = ()
         self._namespaces: Mapping[str, Labels] = {}
-        self._placed: dict[str, Node] = {}
+        self._placed: dict[str, tuple[Node, Standing, Node]] = {}
+        self._shown: dict[str, Node] = {}
         self._fleet = Fleet()
 
     def on(self, namespaces: Mapping[str, Labels]) -> None:
@@ -81,20 +97,44 @@ class Grounds:
                 del self._beside[name]
         return self._last
 
+    def placed(self, made: Node, standing: Standing) -> Node:
+        """The node as it stands."""
+        old = self._placed.get(made.name)
+        if old is None or old[0] is not made or old[1] != standing:
+            old = self._placed[made.name] = (made, standing, _placed(made, standing))
+        return old[2]
+
     def stock(self, nodes: Iterable[Node]) -> Stock:
-        """The index of exactly these nodes; a node that is equal to what it was before costs nothing."""
-        fresh = {}
-        for node in nodes:
-            old = self._placed.get(node.name)
-            fresh[node.name] = old if old == node else node
-        for name in self._placed.keys() - fresh.keys():
+        """The index of exactly these nodes; one that is what it was before costs nothing."""
+        fresh = {node.name: node for node in nodes}
+        for name in self._shown.keys() - fresh.keys():
             self._fleet.remove(name)
-            self._nodes.pop(name, None)
-            self._selected.pop(name, None)
-        for node in fresh.values():
-            self._fleet.put(node)
-        self._placed = fresh
+            for known in (self._nodes, self._selected, self._placed):
+                known.pop(name, None)
+        for name, node in fresh.items():
+            if self._shown.get(name) is not node:
+                self._fleet.put(node)
+        self._shown = fresh
         return self._fleet.stock()
+
+
+def _placed(node: Node, standing: Standing) -> Node:
+    """The node with what the cloud knows of its machine. Keeping one that is there adds nothing to a plan's cost.
+
+    A booked node is shown without our taint, as it will be once its booking is over.
+    """
+    reservation, end = standing.reservation or (None, None)
+    on_demand = CapacityType.ON_DEMAND if standing.launched else None
+    return replace(
+        node,
+        booked_by=standing.holder,
+        ready=node.ready and not standing.going,
+        taints=tuple(taint for taint in node.taints if taint.key != BOOKED) if standing.holder else node.taints,
+        capacity_type=CapacityType(reservation.capacity_type) if reservation else on_demand,
+        reservation=reservation.id if reservation else None,
+        ends=end,
+        pods=(*node.pods, *standing.coming),
+    )
 
 
 def _same(old: tuple[core.Pod, ...], new: tuple[core.Pod, ...]) -> bool:

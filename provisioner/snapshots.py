@@ -5,13 +5,13 @@ that counts beside them.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from capacity.model import Bystander, CapacityType, Labels, Node, PodSet, ReservationUse, Running, Snapshot
+from capacity.model import Bystander, Labels, Node, PodSet, ReservationUse, Running, Snapshot
 from kube import core, ours
 from kube.times import clock
 from provisioner import arrivals, daemons
 from provisioner.closing import closed
 from provisioner.clouds.base import Instance, InstanceState, Reservation
-from provisioner.grounds import Grounds
+from provisioner.grounds import Grounds, Standing
 from provisioner.limits import budgets, shared
 from provisioner.offerings import Market, Offers, ends, offers
 from provisioner.room import Room
@@ -110,10 +110,14 @@ def _nodes(view: View, pool: ours.CapacityPool, grounds: Grounds, coming: Mappin
         if made is not None:
             machine = view.instance_of.get(node.spec.provider_id)
             holder = view.booked_by(node)
-            more = _coming(coming.get(holder or ""), name, there, grounds)
-            taken = holder or _withheld(node) or shut
-            placed = _placed(made, taken, machine, reservations, more, launched=launched(node), going=_going(node, machine))
-            yield placed
+            standing = Standing(
+                holder=holder or _withheld(node) or shut,
+                launched=launched(node),
+                going=_going(node, machine),
+                reservation=reservations.get(machine.reservation or "") if machine else None,
+                coming=_coming(coming.get(holder or ""), name, there, grounds),
+            )
+            yield grounds.placed(made, standing)
 
 
 def _coming(plan: arrivals.Plan | None, name: str, there: tuple[core.Pod, ...], grounds: Grounds) -> tuple[Running, ...]:
@@ -126,34 +130,6 @@ def _withheld(node: core.Node) -> str | None:
     if quarantined(node):
         return QUARANTINE
     return MARKED if any(taint.key == BOOKED for taint in node.spec.taints) else None
-
-
-def _placed(
-    node: Node,
-    holder: str | None,
-    machine: Instance | None,
-    reservations: Mapping[str, tuple[Reservation, int | None]],
-    coming: tuple[Running, ...],
-    *,
-    launched: bool,
-    going: bool,
-) -> Node:
-    """The node with what the cloud knows of its machine. Keeping one that is there adds nothing to a plan's cost.
-
-    A booked node is shown without our taint, as it will be once its booking is over.
-    """
-    reservation, end = reservations.get(machine.reservation or "", (None, None)) if machine else (None, None)
-    kind = CapacityType(reservation.capacity_type) if reservation else CapacityType.ON_DEMAND if launched else None
-    return replace(
-        node,
-        booked_by=holder,
-        ready=node.ready and not going,
-        taints=tuple(taint for taint in node.taints if taint.key != BOOKED) if holder else node.taints,
-        capacity_type=kind,
-        reservation=reservation.id if reservation else None,
-        ends=end,
-        pods=(*node.pods, *coming) if coming else node.pods,
-    )
 
 
 def _going(node: core.Node, machine: Instance | None) -> bool:
