@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from provisioner.grounds import Grounds
+from provisioner.grounds import Grounds, Standing
 from tests.provisioner.make import node, pod
 
 STEERED = pod("p", nodeSelector={"b.booking.corral.dev/main": "true", "disk": "ssd"})
@@ -42,6 +42,16 @@ def test_the_labels_of_namespaces_decide_what_pods_keep_away() -> None:
     assert reached() == {"y"}
 
 
+def test_a_node_that_stands_as_before_is_the_same() -> None:
+    grounds = Grounds()
+    made = grounds.get(node("n"), [], "p")
+    assert made is not None
+    free, held = Standing(None, launched=False, going=False), Standing("b", launched=False, going=False)
+    first = grounds.placed(made, free)
+    assert grounds.placed(made, replace(free)) is first
+    assert (first.booked_by, grounds.placed(made, held).booked_by) == (None, "b")
+
+
 def test_counts_the_pods_that_select_a_node_for_a_booking() -> None:
     grounds = Grounds()
     assert grounds.selected("n", [STEERED, STEERED, pod("q")]) == Counter({"b.booking.corral.dev/main": 2})
@@ -51,7 +61,8 @@ def test_counts_the_pods_that_select_a_node_for_a_booking() -> None:
 def test_the_index_follows_the_nodes() -> None:
     grounds = Grounds()
     made = [grounds.get(node(name), [], "p") for name in ("a", "b")]
-    nodes = [each for each in made if each is not None]
+    free = Standing(None, launched=False, going=False)
+    nodes = [grounds.placed(each, free) for each in made if each is not None]
     first = grounds.stock(nodes)
     assert {each.name for each in first.nodes} == {"a", "b"}
     assert grounds.stock(nodes).nodes is first.nodes
