@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from capacity.columns import MOST, Codes, Column, Mask, Order, Vector
 from capacity.fit import host, is_port, room
 from capacity.fragmentation import Size, Usual, sizes, spare, usual
 from capacity.model import Bystander, CapacityType, Node, Snapshot
+from capacity.nodes import Nodes, at
 from capacity.requirements import PodTerm, Taint
 
 Tier = tuple[int, CapacityType | None]
@@ -32,7 +34,8 @@ class Fleet:
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
         self._nodes = list(nodes)
         self._rows = {node.name: row for row, node in enumerate(self._nodes)}
-        self._tuple: tuple[Node, ...] | None = nodes if isinstance(nodes, tuple) else None
+        self._given: Sequence[Node] | None = nodes if isinstance(nodes, tuple | Nodes) else None
+        self._shown: ReferenceType[Nodes] | None = None
         self._columns: dict[Hashable, Column] = {}
         self._codes: dict[str, Codes] = {}
         self._taints: dict[tuple[Taint, ...], int] = {}
@@ -77,13 +80,14 @@ class Fleet:
     def put(self, node: Node) -> None:
         """Adds a node, or replaces the one of its name."""
         row = self._rows.get(node.name)
+        if row is not None and self._nodes[row] is node:
+            return
+        self._hide()
         if row is None:
             row = self._rows[node.name] = len(self._nodes)
             self._nodes.append(node)
             if self._names is not None and not self._names.add(node.name):
                 self._columns["name"].fill(self._nodes)
-        elif self._nodes[row] is node:
-            return
         else:
             self._forget(self._nodes[row])
         self._terms.update(_terms(node))
@@ -96,6 +100,7 @@ class Fleet:
         row = self._rows.pop(name, None)
         if row is None:
             return
+        self._hide()
         self._forget(self._nodes[row])
         if self._names is not None:
             self._names.discard(name)
@@ -107,9 +112,22 @@ class Fleet:
 
     def stock(self) -> "Stock":
         """The fleet as it is now, for a snapshot with the same `nodes`."""
-        if self._tuple is None:
-            self._tuple = tuple(self._nodes)
-        return Stock(self, self.version, self._tuple, self.column("open").astype(np.bool_))
+        return Stock(self, self.version, self._given or self._show(), self.column("open").astype(np.bool_))
+
+    def _show(self) -> Nodes:
+        """The nodes as they are now, shared by all stocks until the fleet changes."""
+        shown = self._shown() if self._shown is not None else None
+        if shown is None:
+            shown = Nodes(self._nodes)
+            self._shown = ref(shown)
+        return shown
+
+    def _hide(self) -> None:
+        """Whoever still looks at the nodes as they were keeps them so."""
+        self._given = None
+        if self._shown is not None and (shown := self._shown()) is not None:
+            shown.part()
+        self._shown = None
 
     def _forget(self, node: Node) -> None:
         self._terms.subtract(_terms(node))
@@ -123,7 +141,6 @@ class Fleet:
         self._note(row)
 
     def _note(self, row: int) -> None:
-        self._tuple = None
         self._changed.append(row)
         if len(self._changed) > max(_CHANGES, len(self._nodes)):
             self._forgotten += len(self._changed)
@@ -192,21 +209,20 @@ class Stock:
 
     fleet: Fleet
     version: int
-    nodes: tuple[Node, ...]
+    nodes: Sequence[Node]
     open: Mask
 
-    def holds(self, nodes: tuple[Node, ...]) -> bool:
+    def holds(self, nodes: Sequence[Node]) -> bool:
         """Whether it still tells the truth about these nodes."""
         return self.nodes is nodes and self.version == self.fleet.version
 
     def closed(self, names: Iterable[str], booking: str) -> "Stock":
         """The stock once `booking` holds these nodes whole."""
-        rows = [self.fleet.row(name) for name in names]
-        nodes, still = list(self.nodes), self.open.copy()
-        for row in rows:
-            nodes[row] = replace(nodes[row], booked_by=booking)
+        rows, still = [self.fleet.row(name) for name in names], self.open.copy()
         still[rows] = False
-        return Stock(self.fleet, self.version, tuple(nodes), still)
+        booked = {row: replace(node, booked_by=booking) for row, node in zip(rows, at(self.nodes, rows), strict=True)}
+        known = self.nodes if isinstance(self.nodes, Nodes) else Nodes(self.nodes)
+        return Stock(self.fleet, self.version, known.changed(booked), still)
 
 
 def stock_of(snapshot: Snapshot) -> Stock:

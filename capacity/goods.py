@@ -45,7 +45,7 @@ class Goods:
             if slots:
                 kind = Kind(slots, *self.worth[tier])
                 found[kind] = found.get(kind, 0) + int(counts[cell])
-        return found | sale.limits(self.demand) if sale is not None else found
+        return {**found, **sale.limits(self.demand)} if sale is not None else found
 
     def free(self) -> Vector | None:
         """The slots of nodes of no price and no rank, 0 for others; None when there are no such nodes."""

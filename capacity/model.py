@@ -4,7 +4,7 @@ All records are frozen. Amounts are integers: `cpu` in milli-cores, every other 
 pods). Money is integer micro-dollars an hour. Instants are integer seconds since the Unix epoch, durations integer seconds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -234,11 +234,11 @@ class ReservationUse:
 class Snapshot:
     """All that a plan may rest on, at one instant (`now`). `topology_keys` run from the widest level to the narrowest,
     host excluded. `holders` tells of the bookings that `booked_by` names. `stock` is an index of `nodes`, used while it is of
-    that very tuple; without one the planner makes its own.
+    that very sequence; without one the planner makes its own.
     """
 
     now: int
-    nodes: tuple[Node, ...] = ()
+    nodes: Sequence[Node] = ()
     offerings: tuple[Offering, ...] = ()
     topology_keys: tuple[str, ...] = (ZONE,)
     reservations: tuple[ReservationUse, ...] = ()

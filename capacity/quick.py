@@ -18,6 +18,7 @@ from capacity.fleet import Fleet, Stock, stock_of
 from capacity.goods import Goods
 from capacity.lanes import Lane, lane
 from capacity.model import HOSTNAME, CapacityType, Gang, Offering, Plan, PodSet, Preferences, Purchase, Snapshot, Use
+from capacity.nodes import at
 from capacity.pick import paths, pick
 from capacity.place import Path, Placer
 from capacity.recheck import stands
@@ -128,7 +129,7 @@ def _plan(gang: Gang, pod_set: PodSet, goods: Goods, found: Best, stock: Stock, 
     touched: set[Path] = set()
     pods = {kind.slots: {pod_set.name: kind.slots} for kind in found.found.counts}
     rows, slots = _rows(goods, found, snapshot.topology_keys, touched)
-    nodes = map(stock.nodes.__getitem__, rows.tolist())
+    nodes = at(stock.nodes, rows.tolist())
     held = repeat(pods.get(slots, {})) if isinstance(slots, int) else map(pods.__getitem__, slots)
     bought = _bought(found, snapshot.topology_keys, touched)
     purchases = tuple(Purchase(o, count, pods[slots]) for (_, slots), (o, count) in sorted(bought.items(), key=lambda b: b[0]))

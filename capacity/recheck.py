@@ -16,6 +16,7 @@ from capacity.fit import closed, host, needs, new_host, refusal, slots
 from capacity.fleet import Stock
 from capacity.lens import Lens
 from capacity.model import Gang, Plan, PodSet, Preferences, Purchase, Snapshot
+from capacity.nodes import at
 from capacity.topology import required_key
 
 
@@ -24,7 +25,7 @@ def stands(plan: Plan, rows: Vector, pod_set: PodSet, stock: Stock, snapshot: Sn
     `plan.uses` are.
     """
     name = pod_set.name
-    there = map(stock.nodes.__getitem__, rows.tolist())
+    there = at(stock.nodes, rows.tolist())
     pods = np.array([use.pods[name] for use in plan.uses], np.int64)
     tiers = np.bincount(stock.fleet.column("tier")[rows]).tolist()
     price = sum(count * tier[0] for count, tier in zip(tiers, stock.fleet.tiers(), strict=False))
@@ -67,7 +68,8 @@ def _one_of_each(pod_set: PodSet, stock: Stock, rows: Vector) -> Iterable[int]:
     if len(columns) == 1:
         last = np.zeros(int(columns[0].max(initial=-1)) + 1, np.int64)
         last[columns[0]] = rows + 1
-        return (last[last > 0] - 1).tolist()
+        found: list[int] = (last[last > 0] - 1).tolist()
+        return found
     return dict(zip(zip(*[column.tolist() for column in columns], strict=True), rows.tolist(), strict=True)).values()
 
 

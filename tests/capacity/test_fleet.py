@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from capacity.columns import Codes, Order
 from capacity.fleet import Fleet, stock_of, stocked
 from capacity.model import ZONE, CapacityType, Node
+from capacity.nodes import Nodes, at
 from capacity.requirements import Taint
 from tests.capacity.make import GPU, RACK, node, snapshot
 
@@ -149,3 +150,26 @@ def test_a_fleet_remembers_what_changed_for_a_while() -> None:
         fleet.put(node("n", used=turn % 8))
     assert fleet.changed(start) is None
     assert fleet.version > start + 5000
+
+
+def test_whoever_looks_at_the_nodes_keeps_them_as_they_were() -> None:
+    fleet = Fleet([node("n"), node("m")])
+    stock = fleet.stock()
+    booked = stock.closed(["n"], "bk")
+    fleet.put(node("n", used=5))
+    fleet.remove("m")
+    assert stock.nodes == (node("n"), node("m"))
+    assert booked.nodes == (node("n", booked_by="bk"), node("m"))
+    assert fleet.stock().nodes == (node("n", used=5),)
+
+
+def test_nodes_read_as_a_tuple_does() -> None:
+    plain = tuple(node(name) for name in "abc")
+    over = Nodes(plain).changed({1: node("x")})
+    assert len(over) == 3
+    assert [over[0], over[1], over[-1], over[-2]] == [plain[0], node("x"), plain[2], node("x")]
+    assert over[1:] == (node("x"), plain[2])
+    assert list(over) == over.at([0, 1, 2]) == at((plain[0], node("x"), plain[2]), [0, 1, 2])
+    assert over == (plain[0], node("x"), plain[2])
+    assert over != plain
+    assert repr(over) == repr((plain[0], node("x"), plain[2]))
