@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from msgspec import structs
 
-from capacity import fit, neighbours, prove, requirements
+from capacity import fit, mixes, neighbours, prove, requirements
 from capacity.model import PodSet
 from kube import nodes, podspec, requests
 
@@ -110,9 +110,15 @@ def _same_address_only() -> Any:
     return _instead(fit._claims, make)
 
 
-def _no_proof() -> Any:
-    """A plan that needs a lucky order passes for one that any order keeps."""
-    return _instead(prove.prove, lambda _: lambda *_: ())
+@contextmanager
+def _others_forgotten() -> Iterator[None]:
+    """A node is marked for each pod set that has room there by itself, and nobody proves that all find theirs."""
+
+    def alone(_requests: object, most: tuple[int, ...], _free: object, chosen: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(count if role in chosen else 0 for role, count in enumerate(most))
+
+    with _instead(mixes._sure, lambda _: alone), _instead(prove.prove, lambda _: lambda *_: ()):
+        yield
 
 
 def _daemons_forgotten() -> Any:
@@ -152,7 +158,7 @@ MUTATIONS = (
         _reading(lambda one: {"spreads": tuple(replace(each, max_skew=each.max_skew + 1) for each in one.spreads)}),
     ),
     Mutation("0.0.0.0 is an address like others", ("host-ports",), _same_address_only),
-    Mutation("marks are too wide", ("several-pod-sets", "purchases"), _no_proof),
+    Mutation("marks are too wide", ("several-pod-sets", "purchases"), _others_forgotten),
     Mutation("DaemonSets on new nodes are forgotten", ("daemon-sets",), _daemons_forgotten),
     Mutation("volumes are ignored", ("volumes",), _reading(lambda _: {"volumes": ()})),
     Mutation("required levels are ignored", ("required-level",), _reading(lambda _: {"required_topology": None})),
