@@ -103,8 +103,12 @@ def _slots(lane: Lane, fleet: Fleet, rows: "Vector | slice") -> Vector:
 
 
 def _admitted(lane: Lane, fleet: Fleet, rows: "Vector | slice") -> Vector:
-    """1 where taints and labels let the pods in: judged once for each class of nodes alike in them."""
+    """1 where taints and labels let the pods in: judged once for each class of nodes alike in them, with one entry for all where
+    there is just one class.
+    """
     classes = fleet.column("taints")[rows]
+    if not lane.keys and len(classes) and not classes.any():
+        return np.array([not refusal(lane.pod_set, host(fleet.node(int(np.arange(len(fleet))[rows][0]))))], np.int64)
     for key in lane.keys:
         codes = fleet.column("label", key)[rows]
         classes = classes * len(fleet.codes(key)) + codes
