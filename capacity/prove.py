@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from capacity import tas
+from capacity import neighbours, tas
 from capacity.adversary import Shared, surely
 from capacity.couplings import Apart, Even, Rule, Sliced, Units, concerned
 from capacity.fit import Host, barred, closed, host, needs, new_host, refusal, slots
@@ -45,6 +45,7 @@ def prove(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> tuple[str
         *flaws,
         *_supply_flaws(plan, snapshot, preferences),
         *_filter_flaws(asked, places),
+        *_opening_flaws(asked, places),
         *_domain_flaws(asked, places),
         *_cost_flaws(plan, preferences),
     ]
@@ -142,6 +143,19 @@ def _filter_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
                 yield f"{asked.pod_sets[one].name} and {asked.pod_sets[other].name} share {place.name}"
 
 
+def _opening_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
+    """Where new nodes open an empty domain, as many pods as others have in a domain are that much more than in the emptiest."""
+    for index, pod_set in enumerate(asked.pod_sets):
+        here = [place for place in places if index in place.caps]
+        for number, spread in enumerate(pod_set.spreads):
+            if spread.honors_affinity or (spread.selector is not None and spread.selector.selects(pod_set.labels)):
+                continue  # its own nodes are all that it compares; or its own pods count, too: see _evenly
+            counts = asked.neighbours.domains(index, number)
+            values = {value for place in here for value in place.domains(spread.topology_key)}
+            if _opened(asked, places, index, number) - counts.keys() and any(counts.get(v, 0) > spread.max_skew for v in values):
+                yield f"new nodes open a domain of {spread.topology_key} to a spread of {pod_set.name}"
+
+
 def _cost_flaws(plan: Plan, preferences: Preferences) -> Iterator[str]:
     cost = sum(use.node.price for use in plan.uses) + sum(one.offering.price * one.count for one in plan.purchases)
     if cost != plan.cost:
@@ -207,7 +221,7 @@ def _placed(asked: Question, places: Sequence[Place], index: int, rules: Sequenc
     counts = [_worst(asked, here, index)]
     for rule in rules:
         if isinstance(rule, Even):
-            counts.append(_evenly(asked, here, index, rule))
+            counts.append(_evenly(asked, places, index, rule))
         elif isinstance(rule, Apart):
             counts.append(_one_each(asked, here, index, rule.key))
     return min(counts)
@@ -233,18 +247,25 @@ def _by_domain(places: Sequence[Place], key: str) -> dict[str, list[Place]]:
 
 
 def _one_each(asked: Question, places: Sequence[Place], index: int, key: str) -> int:
-    """At most one pod in each domain: every domain with a sure slot takes one, nodes without the label as many as they hold."""
-    domains = _by_domain(places, key)
+    """At most one pod in each domain: every domain with a sure slot takes one, nodes without the label as many as they hold.
+    Nodes whose domain only the launch will tell may all be in one, and in one that is counted already.
+    """
+    domains = _by_domain([place for place in places if key not in place.where.unknown], key)
     free = sum(_sure(asked, place, index) for place in domains.pop("", []))
-    return free + sum(any(_sure(asked, place, index) for place in inside) for inside in domains.values())
+    known = sum(any(_sure(asked, place, index) for place in inside) for inside in domains.values())
+    somewhere = any(_sure(asked, place, index) for place in places if key in place.where.unknown)
+    return free + max(known, int(somewhere))
 
 
-def _evenly(asked: Question, places: Sequence[Place], index: int, rule: Even) -> int:
+def _evenly(asked: Question, everywhere: Sequence[Place], index: int, rule: Even) -> int:
     """See rules._even: with M the least that any domain can be full at, each takes min(s, M + skew - running) pods."""
+    places = [place for place in everywhere if index in place.caps]
     if any(rule.others & place.caps.keys() for place in places):
         return _in_one(asked, places, index, rule)
     slots_in: dict[str, int] = {}
     running: dict[str, int] = dict(rule.elsewhere or {})
+    if rule.elsewhere is not None:
+        running = dict.fromkeys(_opened(asked, everywhere, index, rule.spread), 0) | running
     for value, inside in _by_domain(places, rule.key).items():
         slots_in[value] = sum(_sure(asked, place, index) for place in inside)
         if rule.elsewhere is None:
@@ -258,10 +279,31 @@ def _evenly(asked: Question, places: Sequence[Place], index: int, rule: Even) ->
     return sum(max(0, min(room, least + rule.skew - running.get(value, 0))) for value, room in slots_in.items())
 
 
+def _opened(asked: Question, places: Sequence[Place], index: int, spread: int) -> set[str]:
+    """The domains of the plan's new nodes, whatever they are for, as far as a spread compares them once they are there; "" where
+    only the launch will tell.
+    """
+    pod_set, found = asked.pod_sets[index], set[str]()
+    key = pod_set.spreads[spread].topology_key
+    for place in places:
+        labels = {**dict.fromkeys(place.where.unknown, ""), **place.where.labels}
+        seen = neighbours.Place(place.name, labels, place.where.taints, ())
+        if place.node is None and neighbours.in_spread(pod_set, pod_set.spreads[spread], seen):
+            found.update(place.domains(key))
+    return found
+
+
 def _in_one(asked: Question, places: Sequence[Place], index: int, rule: Even) -> int:
     """Where other pods count, too, only a single domain is surely even."""
     single = rule.elsewhere is None and rule.min_domains <= 1 and len(_by_domain(places, rule.key)) == 1
     return asked.demand[index] if single else 0
+
+
+def _may_meet(places: Sequence[Place], rule: Apart) -> bool:
+    """Whether a node of one role, its domain not known before launch, may join one of the other role's."""
+    bearing = [place for place in places if rule.key in place.where.labels or rule.key in place.where.unknown]
+    sides = [[place for place in bearing if role in place.caps] for role in (rule.one, rule.other)]
+    return all(sides) and any(rule.key in place.where.unknown for side in sides for place in side)
 
 
 def _rule_flaws(asked: Question, places: Sequence[Place], index: int, rule: Rule) -> Iterator[str]:
@@ -275,6 +317,8 @@ def _rule_flaws(asked: Question, places: Sequence[Place], index: int, rule: Rule
             there = _by_domain([place for place in places if other in place.caps], rule.key)
             if met := sorted((here.keys() & there.keys()) - {""}):
                 yield f"{name} and {asked.pod_sets[other].name} meet in {rule.key} {met[0]}"
+            if _may_meet(places, rule):
+                yield f"{name} and {asked.pod_sets[other].name} may meet in a {rule.key} that only the launch will tell"
         case Sliced():
             sizes = [sum(place.caps[index] for place in inside) for inside in here.values()]
             alone = all(len(place.caps) == 1 for inside in here.values() for place in inside)

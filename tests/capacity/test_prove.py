@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from capacity.model import HOSTNAME, ZONE, Plan, Preferences, Purchase, Use
+from capacity.model import HOSTNAME, ZONE, Bystander, Gang, Plan, Preferences, Purchase, Running, Use
 from capacity.prove import prove
+from capacity.requirements import Expression, LabelSelector, PodTerm, Spread
 from tests.capacity.make import ANY, RACK, gang, node, offering, pods, snapshot
 
 N1, N2 = node("n1", labels={ZONE: "a", RACK: "r1"}), node("n2", labels={ZONE: "a", RACK: "r2"})
@@ -77,3 +78,51 @@ def test_interchangeable_pods_that_are_let_in_elsewhere_compete() -> None:
     apart = Plan(same, (Use(N1, {"a": 1, "b": 1}), Use(N2, {"b": 1})), (), 0)
     assert prove(apart, PLACES, ANY) == ("a is sure of 0 places for 1 pods",)
     assert prove(Plan(same, (Use(N1, {"a": 1, "b": 1}), Use(N2, {"a": 1, "b": 1})), (), 0), PLACES, ANY) == ()
+
+
+APP_A = LabelSelector((Expression("app", "In", ("a",)),))
+APP_B = LabelSelector((Expression("app", "In", ("b",)),))
+ONE_A_RACK = PodTerm(RACK, APP_A, frozenset({""}))
+EVERYWHERE = Spread(ZONE, 1, APP_A, honors_affinity=False)
+
+
+def a(count: int, gpu: int = 8, **more: Any) -> Gang:
+    return gang(pods("a", count, gpu, labels={"app": "a"}, **more), pods("b", 1, labels={"app": "b"}))
+
+
+@pytest.mark.parametrize(
+    ("mine", "flaw"),
+    [
+        pytest.param({"apart": (ONE_A_RACK,), "count": 2}, "a is sure of 1 places for 2 pods", id="both new nodes in one rack"),
+        pytest.param(
+            {"apart": (PodTerm(RACK, APP_B, frozenset({""})),), "count": 1},
+            f"a and b may meet in a {RACK} that only the launch will tell",
+            id="in the rack of the other",
+        ),
+    ],
+)
+def test_racks_that_only_a_launch_tells_may_be_the_same(mine: dict[str, Any], flaw: str) -> None:
+    """The rack of `od` is not known; `n2` is in a rack."""
+    bought = (Purchase(OD, mine["count"], {"a": 1}),)
+    one = Plan(a(**mine), (Use(N2, {"b": 1}),), bought, 5 * mine["count"])
+    assert flaw in prove(one, PLACES, ANY)
+
+
+def test_a_domain_that_other_new_nodes_open_counts_as_empty() -> None:
+    """Zone b, empty of pods of a, is there once the node for b has joined: the second pod of a would be two more than there."""
+    elsewhere = offering("o", 1, 5, zone="b")
+    one = Plan(a(2, 4, spreads=(EVERYWHERE,)), (Use(N1, {"a": 2}),), (Purchase(elsewhere, 1, {"b": 1}),), 5)
+    assert prove(one, snapshot(N1, elsewhere), ANY) == ("a is sure of 1 places for 2 pods",)
+    kept = replace(one, gang=a(2, 4, spreads=(replace(EVERYWHERE, max_skew=2),)))
+    assert prove(kept, snapshot(N1, elsewhere), ANY) == ()
+
+
+def test_a_domain_that_new_nodes_open_makes_others_too_full() -> None:
+    """Two pods run in zone a, the only one, and may; with an empty zone b they are two more than in the emptiest."""
+    elsewhere = offering("o", 1, 5, zone="b")
+    running = Bystander("x", {ZONE: "a"}, (Running("", {"app": "c"}),) * 2)
+    counts_others = Spread(ZONE, 1, LabelSelector((Expression("app", "In", ("c",)),)), honors_affinity=False)
+    one = Plan(a(1, spreads=(counts_others,)), (Use(N1, {"a": 1}),), (Purchase(elsewhere, 1, {"b": 1}),), 5)
+    flaws = prove(one, snapshot(N1, elsewhere, bystanders=(running,)), ANY)
+    assert flaws == (f"new nodes open a domain of {ZONE} to a spread of a",)
+    assert prove(one, snapshot(N1, elsewhere), ANY) == ()
