@@ -137,16 +137,17 @@ class _MakerMissingError(LookupError):
 
 
 def _maker(stores: Stores, workload: Workload) -> JobSet | LeaderWorkerSet | None:
-    """Who makes the pods, if it is one that says more of them than their templates. Kinds that the cluster doesn't serve have no
-    objects: then nothing more can be known.
+    """Who makes the pods, if it is one that says more of them than their templates.
+
+    Raises _MakerMissingError while the store doesn't show it: without its word a gang could be taken for one that shares its
+    domains.
     """
     known: dict[str, Store[JobSet] | Store[LeaderWorkerSet]] = {JOBSET: stores.job_sets, LWS: stores.leader_worker_sets}
     for owner in workload.metadata.owner_references:
-        store = known.get(owner.kind)
-        if store is not None and len(store):
-            found = store.get((workload.metadata.namespace, owner.name))
-            if found is None:
-                raise _MakerMissingError(f'{owner.kind} "{owner.name}" of the workload is not there')
+        if owner.kind in known:
+            found = known[owner.kind].get((workload.metadata.namespace, owner.name))
+            if found is None or found.metadata.uid != owner.uid:
+                raise _MakerMissingError(f'{owner.kind} "{owner.name}" of the workload is not there (yet)')
             return found
     return None
 

@@ -109,8 +109,9 @@ class Grounds:
         fresh = {node.name: node for node in nodes}
         for name in self._shown.keys() - fresh.keys():
             self._fleet.remove(name)
-            for known in (self._nodes, self._selected, self._placed):
-                known.pop(name, None)
+        for known in (self._nodes, self._selected, self._placed):  # bookings name nodes that are gone, too
+            for name in known.keys() - fresh.keys():
+                del known[name]
         for name, node in fresh.items():
             if self._shown.get(name) is not node:
                 self._fleet.put(node)

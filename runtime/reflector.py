@@ -25,7 +25,7 @@ SILENCE = 70.0
 """Seconds without a byte after which the peer is taken for dead: bookmarks come every minute."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds before a reconnect, doubling, with jitter; progress resets it: a whole list, or an event after it."""
-ABSENT_PAUSE = 300.0
+ABSENT_PAUSE = 30.0
 """Seconds until a kind that the server does not serve is asked for again."""
 BATCH = 64
 """Events decoded before other tasks get their turn."""

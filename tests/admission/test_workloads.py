@@ -391,22 +391,27 @@ def of_job_set() -> Workload:
     return structs.replace(given, metadata=structs.replace(given.metadata, owner_references=(owner,)))
 
 
-def job_set(name: str) -> JobSet:
+def job_set(uid: str) -> JobSet:
     notes = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
-    return decode({"metadata": {"namespace": "team", "name": name, "annotations": notes}}, JobSet)
+    return decode({"metadata": {"namespace": "team", "name": "llm", "uid": uid, "annotations": notes}}, JobSet)
 
 
-async def test_the_job_set_behind_a_workload_is_waited_for(world: World) -> None:
-    world.put(world.stores.job_sets, job_set("another"))
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param([], id="the first one of the cluster is not seen yet"),
+        pytest.param([job_set("old-uid")], id="one of the same name before it"),
+    ],
+)
+async def test_the_job_set_behind_a_workload_is_waited_for(world: World, there: list[JobSet]) -> None:
+    for each in there:
+        world.put(world.stores.job_sets, each)
     await world.turn(of_job_set())
-    assert world.client.entries[0]["message"] == 'JobSet "llm" of the workload is not there'
-    world.put(world.stores.job_sets, job_set("llm"))
+    assert world.client.entries[0]["message"] == 'JobSet "llm" of the workload is not there (yet)'
+    assert world.client.writes == ["apply workloads"]
+    world.put(world.stores.job_sets, job_set("js-uid"))
     notes = world.attempt(of_job_set()).members[0].template["metadata"]["annotations"]
     assert notes["alpha.jobset.sigs.k8s.io/exclusive-topology"] == "rack"
-
-
-def test_a_cluster_that_serves_no_job_sets_is_not_waited_for(world: World) -> None:
-    assert world.attempt(of_job_set()).members[0].template.get("metadata") is None
 
 
 async def test_gone_workload_and_foreign_checks_are_nobody_s_business(world: World) -> None:

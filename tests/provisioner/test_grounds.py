@@ -70,6 +70,15 @@ def test_the_index_follows_the_nodes() -> None:
     assert not first.holds(first.nodes)
 
 
+def test_what_is_gone_is_forgotten() -> None:
+    grounds = Grounds()
+    for name in ("lost", "unread"):
+        assert grounds.get(node(name, allocatable={"cpu": "lots"}), [], "p") is None
+        grounds.selected(name, [STEERED])
+    grounds.stock(())
+    assert (grounds._nodes, grounds._selected) == ({}, {})
+
+
 def test_bystanders_stay_the_same_object_until_one_changes() -> None:
     grounds, there = Grounds(), node("n")
     first = grounds.bystanders((grounds.beside(there, []),))
