@@ -7,7 +7,7 @@ from capacity import quick
 from capacity.changes import broken
 from capacity.considered import considered
 from capacity.findings import findings, prepaid_misfits, usable
-from capacity.loosen import Question, emptied, scattered, unbound, unlimited
+from capacity.loosen import Question, at_its_kindest, scattered, unbound, unlimited
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
 from capacity.placement import levels, rules
@@ -46,8 +46,7 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
 
 def _hopeless(question: Question) -> bool:
     """Not even a lucky order would do if everything were free; when that can't be told, there is hope."""
-    gang, snapshot, preferences = question
-    empty = emptied(snapshot)
+    gang, empty, preferences = at_its_kindest(question)
     if (common := quick.answer(gang, empty, preferences)) is not None:
         return common.plan is None
     if ask(gang, empty, preferences).couplings.loose:
@@ -62,11 +61,10 @@ def _unmet(question: Question, seen: Survey, *, hopeless: bool) -> Told | None:
     """The gang would fit if only no level were required, or no rule held among pods; told by what there is in all if it is
     `hopeless`.
     """
-    gang, snapshot, preferences = question
     if scattered(question) == question:
         return None
     if hopeless:
-        question = gang, emptied(snapshot), preferences
+        question = at_its_kindest(question)
         seen = survey(*question)
     bound, loose = unbound(question), scattered(question)
     if not enough_scattered(seen) or cheapest(loose) is None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from capacity.model import Gang, Node, PodSet, Preferences, Shape, Snapshot
+from capacity.neighbours import meets, places, spread_counts
 from capacity.requirements import NodeSelectorTerm, Taint, Toleration
 from capacity.topology import required_key
 
@@ -39,6 +40,24 @@ def unbound(question: Question) -> Question:
 def scattered(question: Question) -> Question:
     """Without any required level or rule about where pods go with respect to others."""
     return each(unbound(question), lambda one: replace(one, near=(), apart=(), spreads=(), slices=None, exclusive=None))
+
+
+def at_its_kindest(question: Question) -> Question:
+    """Nothing in anybody's use, and no rule that pods which run now may help to keep: an affinity that some of them meet, a
+    spread that counts some. What fails here can't be helped by waiting.
+    """
+    gang, snapshot, preferences = question
+    if not any(pod_set.near or pod_set.spreads for pod_set in gang.pod_sets):
+        return gang, emptied(snapshot), preferences
+    there = {(pod.namespace, tuple(sorted(pod.labels.items()))): pod for place in places(snapshot) for pod in place.pods}
+
+    def change(pod_set: PodSet) -> PodSet:
+        met = any(meets(pod_set, pod.namespace, pod.labels) for pod in there.values())
+        mine = [pod.labels for pod in there.values() if pod.namespace == pod_set.namespace]
+        spreads = tuple(rule for rule in pod_set.spreads if not any(spread_counts(rule, labels) for labels in mine))
+        return replace(pod_set, near=() if met else pod_set.near, spreads=spreads)
+
+    return each((gang, emptied(snapshot), preferences), change)
 
 
 def emptied(snapshot: Snapshot) -> Snapshot:

@@ -20,7 +20,9 @@ def levels(seen: Survey) -> Iterator[str]:
         wanted = sum(seen.pod_sets[index].count for index in indexes)
         rooms = together(seen, indexes, key)
         if not rooms:
-            yield f"needs {wanted} pods in one {key}; nothing that can be had is known to carry that label"
+            known = any(lot.where[key] is not None for lot in seen.lots)
+            none = "none has room for any" if known else "nothing that can be had is known to carry that label"
+            yield f"needs {wanted} pods in one {key}; {none}"
             continue
         name, room = max(rooms.items(), key=lambda item: (item[1], item[0]))
         also = "" if room < wanted else ", but not for all of them together"

@@ -5,9 +5,22 @@ import pytest
 
 from capacity.describe import describe
 from capacity.explain import account
-from capacity.model import ZONE, Budget, CapacityType, Gang, Plan, Preferences, Reason, ReservationUse, Shortfall, Snapshot
+from capacity.model import (
+    ZONE,
+    Budget,
+    Bystander,
+    CapacityType,
+    Gang,
+    Plan,
+    Preferences,
+    Reason,
+    ReservationUse,
+    Running,
+    Shortfall,
+    Snapshot,
+)
 from capacity.plan import plan
-from capacity.requirements import Taint
+from capacity.requirements import Expression, LabelSelector, PodTerm, Spread, Taint
 from tests.capacity.make import ANY, GPU, RACK, gang, node, offering, pods, snapshot
 
 RESERVED = CapacityType.RESERVED
@@ -167,3 +180,31 @@ def test_describe_a_shortfall() -> None:
         "  looked at for w:",
         "    nodes of pool p: 2 nodes = 2 usable, with room for 2 pods",
     ]
+
+
+APP = LabelSelector((Expression("app", "In", ("db",)),))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param({"near": (PodTerm(ZONE, APP, None),)}, id="affinity to pods that run"),
+        pytest.param({"spreads": (Spread(ZONE, 1, APP),), "labels": {"app": "db"}}, id="a spread that counts them"),
+    ],
+)
+def test_waiting_may_help_a_gang_that_needs_what_runs_now(rule: dict[str, Any]) -> None:
+    """Both nodes of zone a would do, and one is booked. Without what runs in it and in zone b, no two pods could be there."""
+    db = Running("team", {"app": "db"})
+    near = Bystander("x", {ZONE: "a"}, (db,) if "near" in rule else ())
+    beside = (near, Bystander("y", {ZONE: "b"}, (db,)))
+    nodes = [node("n", labels={ZONE: "a"}), node("m", labels={ZONE: "a"}, booked_by="bk")]
+    wanted = gang(pods("w", 2, required_topology=ZONE, namespace="team", **rule))
+    assert not short(wanted, snapshot(*nodes, bystanders=beside)).hopeless
+    assert isinstance(plan(wanted, snapshot(nodes[0], replace(nodes[1], booked_by=None), bystanders=beside), ANY), Plan)
+
+
+def test_domains_without_room_are_not_told_as_unknown() -> None:
+    lonely = pods("w", 1, required_topology=ZONE, near=(PodTerm(ZONE, APP, None),))
+    outcome = short(gang(lonely), snapshot(node("n", labels={ZONE: "a"})))
+    assert outcome.hopeless
+    assert outcome.message.startswith(f"needs 1 pods in one {ZONE}; none has room for any; w: has to be near")
