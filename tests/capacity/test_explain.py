@@ -183,13 +183,16 @@ def test_describe_a_shortfall() -> None:
 
 
 APP = LabelSelector((Expression("app", "In", ("db",)),))
+EVEN = Spread(ZONE, 1, APP, honors_affinity=False)
 
 
 @pytest.mark.parametrize(
     "rule",
     [
         pytest.param({"near": (PodTerm(ZONE, APP, None),)}, id="affinity to pods that run"),
-        pytest.param({"spreads": (Spread(ZONE, 1, APP),), "labels": {"app": "db"}}, id="a spread that counts them"),
+        pytest.param(
+            {"spreads": (Spread(ZONE, 1, APP, honors_affinity=False),), "labels": {"app": "db"}}, id="a spread that counts them"
+        ),
     ],
 )
 def test_waiting_may_help_a_gang_that_needs_what_runs_now(rule: dict[str, Any]) -> None:
