@@ -3,6 +3,7 @@
 Corral's own come first; those of Kueue, JobSet and LeaderWorkerSet are read where they stand.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,19 @@ GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 UNTOLD = "?"
 """The value of a label that the template does not tell; no valid one, so that only Exists and NotIn match it."""
 
+_OURS = (
+    REQUIRED_TOPOLOGY,
+    PREFERRED_TOPOLOGY,
+    TOPOLOGY_GROUP,
+    SLICE_TOPOLOGY,
+    SLICE_SIZE,
+    EXCLUSIVE_TOPOLOGY,
+    EXCLUSIVE_SIZE,
+    PLACED_BY_KUEUE,
+    MADE_BY,
+)
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+
 JOBSET, LWS = "JobSet", "LeaderWorkerSet"
 _KEYS = {JOBSET: JOB_KEY, LWS: GROUP_KEY}
 
@@ -50,10 +64,13 @@ class Levels:
 
 
 def levels(pod_set: str, notes: Notes) -> Levels:
-    """Of a pod set with these annotations on its pods. Raises PodSpecError for a value that can't be, naming the annotation."""
+    """Of a pod set with these annotations on its pods. Raises PodSpecError for one of ours that isn't known and for a value that
+    can't be, naming the annotation.
+    """
+    _known(notes)
     return Levels(
-        required=_either(notes, REQUIRED_TOPOLOGY, "required-topology"),
-        preferred=_either(notes, PREFERRED_TOPOLOGY, "preferred-topology"),
+        required=_key(notes, REQUIRED_TOPOLOGY, KUEUE + "required-topology"),
+        preferred=_key(notes, PREFERRED_TOPOLOGY, KUEUE + "preferred-topology"),
         group=_group(pod_set, notes),
         slices=_slices(notes),
         exclusive=_exclusive(notes),
@@ -75,13 +92,31 @@ def unplanned(notes: Notes) -> Iterator[str]:
         yield f"annotation {JOBSET_NODE_SELECTOR} makes its pods select nodes that somebody labels for each Job"
 
 
-def _either(notes: Notes, ours: str, theirs: str) -> str | None:
-    return notes.get(ours) or notes.get(KUEUE + theirs) or None
+def _known(notes: Notes) -> None:
+    for note in sorted(notes):
+        if note.startswith("corral.dev/") and note not in _OURS:
+            raise PodSpecError(f"annotation {note} is not known: correct or remove it; known are {', '.join(_OURS[:-2])}")
+
+
+def _said(notes: Notes, *names: str) -> str:
+    """The first of the annotations that says something, else the first of all."""
+    return next((name for name in names if notes.get(name)), names[0])
+
+
+def _key(notes: Notes, *names: str) -> str | None:
+    """The node label key that the first of the annotations names."""
+    said = _said(notes, *names)
+    key = notes.get(said) or None
+    if key and not _LABEL_KEY.fullmatch(key):
+        raise PodSpecError(
+            f'annotation {said} is "{key[:40]}": write the key of a node label, such as topology.kubernetes.io/zone'
+        )
+    return key
 
 
 def _group(pod_set: str, notes: Notes) -> str:
     """Kueue places each pod set by itself unless a group names several; ours share a domain unless told otherwise."""
-    if group := _either(notes, TOPOLOGY_GROUP, "group-name"):
+    if group := notes.get(_said(notes, TOPOLOGY_GROUP, KUEUE + "group-name")):
         return group
     theirs = any(notes.get(KUEUE + key) for key in ("required-topology", "preferred-topology"))
     ours = any(notes.get(key) for key in (REQUIRED_TOPOLOGY, PREFERRED_TOPOLOGY))
@@ -89,13 +124,15 @@ def _group(pod_set: str, notes: Notes) -> str:
 
 
 def _slices(notes: Notes) -> Slices | None:
-    key, size = _either(notes, SLICE_TOPOLOGY, "slice-required-topology"), _either(notes, SLICE_SIZE, "slice-size")
-    if key is None and size is None:
+    key = _key(notes, SLICE_TOPOLOGY, KUEUE + "slice-required-topology")
+    sized = _said(notes, SLICE_SIZE, KUEUE + "slice-size")
+    size = notes.get(sized)
+    if not key and not size:
         return None
-    if key is None or size is None:
-        missing, there = (SLICE_TOPOLOGY, SLICE_SIZE) if key is None else (SLICE_SIZE, SLICE_TOPOLOGY)
+    if not key or not size:
+        there, missing = (sized, SLICE_TOPOLOGY) if size else (SLICE_TOPOLOGY, SLICE_SIZE)
         raise PodSpecError(f"annotation {there} needs {missing} beside it: add it, or remove {there}")
-    return Slices(key, _number(SLICE_SIZE, size, least=1))
+    return Slices(key, _number(sized, size, least=1))
 
 
 def _exclusive(notes: Notes) -> Exclusive | None:
@@ -109,7 +146,7 @@ def _exclusive(notes: Notes) -> Exclusive | None:
 
 
 def _exclusive_key(notes: Notes) -> str | None:
-    return notes.get(EXCLUSIVE_TOPOLOGY) or notes.get(JOBSET_EXCLUSIVE) or notes.get(LWS_EXCLUSIVE) or None
+    return _key(notes, EXCLUSIVE_TOPOLOGY, JOBSET_EXCLUSIVE, LWS_EXCLUSIVE)
 
 
 def _rival(notes: Notes) -> str:

@@ -105,14 +105,15 @@ def pod_set(
 
 def daemon_pod_set(view: DaemonSet, *, runtime_classes: Mapping[str, RuntimeClass] = NO_RUNTIME_CLASSES) -> PodSet:
     """One pod of a DaemonSet, with the tolerations that the DaemonSet controller adds (Kubernetes docs, "DaemonSet: Taints and
-    tolerations"). Raises PodSpecError for a bad amount."""
+    tolerations"). Annotations for gangs mean nothing here. Raises PodSpecError for a bad amount."""
     keys = ["disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"]
     if view.spec.template.spec.host_network:
         keys.append("network-unavailable")
     added = [Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect="NoSchedule") for key in keys]
     name = f"{view.metadata.namespace}/{view.metadata.name}"
     where = view.metadata.namespace
-    return pod_set(name, 1, view.spec.template, namespace=where, extra_tolerations=added, runtime_classes=runtime_classes)
+    template = structs.replace(view.spec.template, metadata=structs.replace(view.spec.template.metadata, annotations={}))
+    return pod_set(name, 1, template, namespace=where, extra_tolerations=added, runtime_classes=runtime_classes)
 
 
 def tolerations(views: Iterable[Toleration]) -> tuple[requirements.Toleration, ...]:

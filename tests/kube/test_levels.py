@@ -115,6 +115,29 @@ def test_placed_by_kueue(value: str, *, pinned: bool) -> None:
             id="negative",
         ),
         pytest.param({"corral.dev/slice-topology": "r", "corral.dev/slice-size": "٣"}, "write a whole number", id="other digits"),
+        pytest.param(
+            {f"{KUEUE}slice-required-topology": "r", f"{KUEUE}slice-size": "x"},
+            f'annotation {KUEUE}slice-size is "x": write a whole number',
+            id="Kueue's",
+        ),
+        pytest.param(
+            {f"{KUEUE}slice-size": "4"}, f"annotation {KUEUE}slice-size needs corral.dev/slice-topology", id="half of Kueue's"
+        ),
+        pytest.param(
+            {"corral.dev/requiredtopology": "rack"},
+            "annotation corral.dev/requiredtopology is not known: correct or remove it; known are corral.dev/required-topology, ",
+            id="mistyped",
+        ),
+        pytest.param(
+            {"corral.dev/required-topology": "one rack"},
+            'annotation corral.dev/required-topology is "one rack": write the key of a node label, such as topology',
+            id="no label key",
+        ),
+        pytest.param(
+            {"alpha.jobset.sigs.k8s.io/exclusive-topology": "/rack"},
+            'exclusive-topology is "/rack": write',
+            id="no key, of JobSet",
+        ),
     ],
 )
 def test_names_the_annotation_of_a_bad_value(notes: dict[str, str], words: str) -> None:

@@ -213,3 +213,9 @@ def test_daemon_sets_get_their_controllers_tolerations() -> None:
     assert result.name == "kube-system/gpu"
     assert Tolerated("node.kubernetes.io/unschedulable", "Exists", "", "NoSchedule") in result.tolerations
     assert len(result.tolerations) == 6
+
+
+def test_annotations_for_gangs_mean_nothing_on_a_daemon_set() -> None:
+    template = {"metadata": {"annotations": {"corral.dev/rack": "r"}}, "spec": {"containers": [{"name": "main"}]}}
+    view = decode({"metadata": {"namespace": "n", "name": "d"}, "spec": {"template": template}}, DaemonSet)
+    assert daemon_pod_set(view).count == 1
