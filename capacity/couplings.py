@@ -73,12 +73,15 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Each domain with pods of the role has pods of `others`, too; but one where the role itself came `first`."""
+    """Each domain with pods of the role has pods of `others`, too; but those where running pods `met` its affinity, and one where
+    the role itself came `first`.
+    """
 
     key: str
     role: int
     others: frozenset[int]
     first: bool
+    met: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +98,18 @@ Rule = Apart | Even | Follow | Sliced | Units | Many
 
 @dataclass(slots=True)
 class Couplings:
-    """`herds` are roles that a plan keeps in one domain, of which all that must hold is in `follows`. `lonely` names the keys of
-    whose domains a role has at most one pod, `strangers` the pairs of roles that share no node with one of the keys (ALWAYS:
-    none at all), `shunned` those that share none in a plan. On nodes with a pod that a constraint in `shy` (role, place among its
-    spreads) counts, the role is not put; `barred` are domains that are full by what runs already. `unclear` says why nothing can
-    be told at all, `loose` why at least a "no" can't be; `impossible` why no pod of some role can ever be first.
+    """`herds` are roles that a plan keeps in one domain, of which all that must hold is in `follows`; roles in `opened` may join
+    domains that others of the gang open. `lonely` names the keys of whose domains a role has at most one pod, `strangers` the
+    pairs of roles that share no node with one of the keys (ALWAYS: none at all), `shunned` those that share none in a plan. On
+    nodes with a pod that a constraint in `shy` (role, place among its spreads) counts, the role is not put if it can be helped;
+    `barred` are domains that are full by what runs already. `unclear` says why nothing can be told at all, `loose` why at least a
+    "no" can't be; `impossible` why no pod of some role can ever be first.
     """
 
     binds: list[Bind] = field(default_factory=list)
     herds: list[Bind] = field(default_factory=list)
     follows: list[Follow] = field(default_factory=list)
+    opened: set[int] = field(default_factory=set)
     rules: list[Rule] = field(default_factory=list)
     lonely: dict[int, set[str]] = field(default_factory=dict)
     strangers: dict[Pair, set[str]] = field(default_factory=dict)
@@ -182,7 +187,10 @@ def _affinity(found: Couplings, pod_sets: Sequence[PodSet], neighbours: Neighbou
         matching = {other for other, one in enumerate(pod_sets) if _selects(pod_set.near, one)}
         if neighbours.attracted(index):
             if not neighbours.settled(index):
-                found.loose.append(f"{pod_set.name}: pods of its own gang may open more places to it")
+                found.opened.add(index)
+                others = frozenset(matching - {index})
+                for key in sorted({term.topology_key for term in pod_set.near}):
+                    found.follows.append(Follow(key, index, others, first=False, met=neighbours.met(index, key)))
             continue
         waits[index] = set() if index in matching else matching
         keys, others = sorted({term.topology_key for term in pod_set.near}), frozenset(matching - {index})
@@ -288,7 +296,6 @@ def _spread(found: Couplings, pod_sets: Sequence[PodSet], index: int, place: int
         found.rules.append(Even(spread.topology_key, index, spread.max_skew, spread.min_domains, place, elsewhere, counted))
     elif elsewhere is None:
         found.shy.add((index, place))
-        found.loose.append(f"{me.name}: its spread over {spread.topology_key} counts only pods that are not its own")
     else:
         least = min(elsewhere.values(), default=0) if len(elsewhere) >= spread.min_domains else 0
         full = frozenset(value for value, count in elsewhere.items() if count - least > spread.max_skew)

@@ -40,7 +40,7 @@ def new_host(offering: Offering, topology_keys: Iterable[str]) -> Host:
     shape = offering.shape
     labels = {**shape.labels, **offering.domain, HOSTNAME: NEW}
     free = {name: amount - shape.overhead.get(name, 0) for name, amount in shape.allocatable.items()}
-    free |= ports_left([shape.ports])
+    free |= ports_left(pod.ports for pod in shape.pods)
     return Host(NEW, labels, shape.taints, free, frozenset(key for key in topology_keys if key not in labels))
 
 

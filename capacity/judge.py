@@ -67,7 +67,8 @@ class Judge:
         return self._judged[key]
 
     def _shy(self) -> set[tuple[int, int]]:
-        return self._asked.couplings.shy
+        """Spreads by which a role had better not be put beside pods that they count: a lucky plan may do so all the same."""
+        return self._asked.couplings.shy if self._safe else set()
 
     def _admits(self, where: Host) -> tuple[bool, ...]:
         key = (*self._lens.filters(where), self._beside(where.labels, where.unknown) if self._watchful else ())
@@ -81,7 +82,8 @@ class Judge:
         return (*refused, *[key in labels or key in unknown for key in self._tied])
 
     def _kept_off(self, index: int, labels: Labels, unknown: frozenset[str]) -> bool:
-        if self._asked.neighbours.refusal(index, labels, unknown):
+        openly = not self._safe and index in self._asked.couplings.opened
+        if self._asked.neighbours.refusal(index, labels, unknown, openly=openly):
             return True
         return any(labels.get(key) in full for (role, key), full in self._asked.couplings.barred.items() if role == index)
 

@@ -106,7 +106,7 @@ class Shape:
 
     `labels` and `taints` are those that each node of the shape carries for good; start-up taints that go away by
     themselves are not here. `overhead` is what the DaemonSets that will run there ask for, `pods` included: it is taken
-    off `allocatable`; `ports` are the host ports that they bind.
+    off `allocatable`; `pods` are those pods, one by one.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Shape:
     labels: Labels = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     overhead: Resources = field(default_factory=dict)
-    ports: tuple[HostPort, ...] = ()
+    pods: "tuple[Running, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,10 @@ class Neighbours:
         self.keys = tuple(sorted({key for ground in self._grounds for key in (*ground.borne, *ground.closed)}))
         self.quiet = not self.keys
 
-    def refusal(self, index: int, labels: Labels, unknown: frozenset[str] = frozenset()) -> str:
+    def refusal(self, index: int, labels: Labels, unknown: frozenset[str] = frozenset(), *, openly: bool = False) -> str:
         """Why running pods keep pod set `index` off a node with these labels, "" when they don't. A key in `unknown`, which only
-        a launch tells, refuses when its value would matter.
+        a launch tells, refuses when its value would matter. `openly`: other pod sets of the gang may have opened domains to its
+        affinity in which no such pod runs yet.
         """
         ground = self._grounds[index]
         if ground.lonely:
@@ -102,7 +103,7 @@ class Neighbours:
         for key in ground.borne:
             if key not in labels:
                 return f"{key} is not known before launch" if key in unknown else f"has no label {key}"
-        for key, values in sorted(ground.met.items()):
+        for key, values in sorted(ground.met.items()) if not openly else ():
             if labels[key] not in values:
                 return f"no pod that its affinity asks for runs in {key}={labels[key]}"
         for key, reasons in ground.closed.items():
@@ -112,9 +113,17 @@ class Neighbours:
                 return why
         return ""
 
+    def minds(self, pods: Sequence[Running]) -> bool:
+        """Whether some pod set's rules, or rules of these pods about it, make a difference wherever such pods are."""
+        return any(_minds(one, pod) for pod in pods for one in self._pod_sets)
+
     def attracted(self, index: int) -> bool:
         """Whether running pods meet its affinity somewhere: `refusal` then confines it to their domains."""
         return bool(self._grounds[index].met)
+
+    def met(self, index: int, key: str) -> frozenset[str]:
+        """The domains where running pods meet its affinity."""
+        return frozenset(self._grounds[index].met.get(key, ()))
 
     def settled(self, index: int) -> bool:
         """Of a pod set that is attracted: whether these domains are all that its pods could ever get. False when another pod set
@@ -177,6 +186,13 @@ class Neighbours:
                     seen.add(other)
                     ahead.append(other)
         return True
+
+
+def _minds(pod_set: PodSet, pod: Running) -> bool:
+    selected = meets(pod_set, pod.namespace, pod.labels) or any(term.selects(pod.namespace, pod.labels) for term in pod_set.apart)
+    spread = pod.namespace == pod_set.namespace and any(spread_counts(one, pod.labels) for one in pod_set.spreads)
+    rival = pod_set.exclusive is not None and pod_set.exclusive.rivals.selects(pod.labels)
+    return selected or spread or rival or any(term.selects(pod_set.namespace, pod_set.labels) for term in pod.apart)
 
 
 def _borne(pod_set: PodSet) -> tuple[str, ...]:

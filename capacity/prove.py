@@ -43,7 +43,7 @@ def prove(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> tuple[str
     places, flaws = _places(asked, plan)
     found = [
         *flaws,
-        *_supply_flaws(plan, snapshot, preferences),
+        *_supply_flaws(asked, plan, snapshot, preferences),
         *_filter_flaws(asked, places),
         *_opening_flaws(asked, places),
         *_domain_flaws(asked, places),
@@ -106,7 +106,7 @@ def _place(asked: Question, name: str, where: Host, count: int, node: Node | Non
 # --- supply, filters, cost ------------------------------------------------------------------------------------------------
 
 
-def _supply_flaws(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> Iterator[str]:
+def _supply_flaws(asked: Question, plan: Plan, snapshot: Snapshot, preferences: Preferences) -> Iterator[str]:
     """Each node once and free for a gang, of each offering no more than there is, and no shared limit broken."""
     uses = Counter(use.node.name for use in plan.uses)
     yield from (f"{name} is used {times} times" for name, times in sorted(uses.items()) if times > 1)
@@ -116,6 +116,8 @@ def _supply_flaws(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> I
     bought = Counter[str]()
     for purchase in plan.purchases:
         bought[purchase.offering.name] += purchase.count
+        if asked.neighbours.minds(purchase.offering.shape.pods):
+            yield f"{purchase.offering.name}: the pods of its DaemonSets are minded"
     for offering in {purchase.offering.name: purchase.offering for purchase in plan.purchases}.values():
         if why := closed(offering, plan.gang, snapshot.now, preferences):
             yield f"{offering.name}: {why}"
@@ -134,8 +136,6 @@ def _filter_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
             why = refusal(pod_set, place.where) or asked.neighbours.refusal(index, place.where.labels, place.where.unknown)
             if why:
                 yield f"{place.name} refuses {pod_set.name}: {why}"
-            if place.node and any(asked.neighbours.counted(*one, place.node) for one in ties.shy if one[0] == index):
-                yield f"a spread of {pod_set.name} counts pods on {place.name}"
             if any(place.where.labels.get(key) in full for (role, key), full in ties.barred.items() if role == index):
                 yield f"a spread keeps {pod_set.name} off {place.name}"
         for one, other in sorted(ties.parted(place.where.labels.keys() | place.where.unknown, wary=False)):
@@ -211,8 +211,23 @@ def _order_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
             yield f"{pod_set.name} is sure of {placed} places for {pod_set.count} pods"
         for rule in mine:
             yield from _rule_flaws(asked, places, index, rule)
+        yield from _standing_flaws(asked, places, index)
         if sum(isinstance(rule, Even) for rule in mine) > 1 and not survives(asked, places, index):
             yield f"{pod_set.name}: its spreads may get into each other's way"
+
+
+def _standing_flaws(asked: Question, places: Sequence[Place], index: int) -> Iterator[str]:
+    """Spreads that don't count the role's own pods: what runs on its nodes must be even enough as it is."""
+    here = [place for place in places if index in place.caps]
+    for number in sorted(number for role, number in asked.couplings.shy if role == index):
+        spread = asked.pod_sets[index].spreads[number]
+        counts = {
+            value: sum(asked.neighbours.counted(index, number, place.node) for place in inside if place.node is not None)
+            for value, inside in _by_domain(here, spread.topology_key).items()
+        }
+        least = min(counts.values(), default=0) if len(counts) >= spread.min_domains else 0
+        if any(count - least > spread.max_skew for count in counts.values()):
+            yield f"a spread of {asked.pod_sets[index].name} counts too many pods in one {spread.topology_key}"
 
 
 def _placed(asked: Question, places: Sequence[Place], index: int, rules: Sequence[Rule]) -> int:
@@ -320,6 +335,8 @@ def _rule_flaws(asked: Question, places: Sequence[Place], index: int, rule: Rule
             if _may_meet(places, rule):
                 yield f"{name} and {asked.pod_sets[other].name} may meet in a {rule.key} that only the launch will tell"
         case Sliced():
+            if len(here) == 1:
+                return
             sizes = [sum(place.caps[index] for place in inside) for inside in here.values()]
             alone = all(len(place.caps) == 1 for inside in here.values() for place in inside)
             if not alone or any(size % rule.size for size in sizes) or sum(sizes) != asked.demand[index]:

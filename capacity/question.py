@@ -42,4 +42,7 @@ def question(gang: Gang, snapshot: Snapshot, preferences: Preferences, together:
     found = roles(gang.pod_sets, together)
     pod_sets = tuple(role.pod_set for role in found)
     neighbours = Neighbours(snapshot, pod_sets)
-    return Question(gang, found, snapshot, preferences, neighbours, couple(pod_sets, neighbours))
+    ties = couple(pod_sets, neighbours)
+    if any(one.available > 0 and one.shape.pods and neighbours.minds(one.shape.pods) for one in snapshot.offerings):
+        ties.loose.append("rules between pods name pods of DaemonSets that will run on nodes still to be bought")
+    return Question(gang, found, snapshot, preferences, neighbours, ties)

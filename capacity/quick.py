@@ -69,7 +69,10 @@ def _own(gang: Gang, preferences: Preferences) -> PodSet | None:
 
 
 def _watched(pod_set: PodSet, fleet: Fleet, snapshot: Snapshot) -> bool:
-    """Whether pods that run keep these pods off somewhere."""
+    """Whether pods that run, or those of DaemonSets on nodes to be bought, keep these pods off somewhere."""
+    coming = (term for one in snapshot.offerings if one.shape.pods for pod in one.shape.pods for term in pod.apart)
+    if any(term.selects(pod_set.namespace, pod_set.labels) for term in coming):
+        return True
     known = fleet.beside
     if known is None or known[0] is not snapshot.bystanders:
         terms = [term for one in snapshot.bystanders for pod in one.pods for term in pod.apart]

@@ -177,6 +177,8 @@ def _follow(programme: Programme, field: Field, rule: Follow, domains: Mapping[s
     """What must hold at the end, however lucky the order: a pod joins a domain only for another pod that is there."""
     firsts: dict[int, int] = {}
     for value, inside in domains.items():
+        if value in rule.met:
+            continue
         mine = field.nodes(rule.role, inside)
         size, first = _size(mine, field), programme.variable(1 if rule.first else 0)
         firsts[first] = 1
@@ -217,19 +219,28 @@ def _sliced(
     programme: Programme, field: Field, rule: Sliced, domains: Mapping[str, list[int]], wanted: int, *, lenient: bool
 ) -> None:
     """Kueue counts whole slices in each domain (tas_flavor_snapshot.go, fillInCounts) and pins the pods. Where nobody does, the
-    slots of each domain are whole slices and exactly all pods fill them.
+    slots of each domain are whole slices and exactly all pods fill them; or there is a `single` domain, whatever its slots.
     """
     slices: dict[int, int] = {}
+    used: dict[int, int] = {}
+    exact = rule.exact and not lenient
+    single = programme.variable(1)
     for inside in domains.values():
         slots = field.slots(rule.role, inside)
-        whole = programme.variable(wanted // rule.size)
+        most = sum(factor * field.columns[field.pairs[j][0]].limit for j, factor in slots.items())
+        whole = programme.variable(max(wanted, most) // rule.size)
         slices[whole] = rule.size
         programme.most({whole: rule.size, **_minus(slots)}, 0)
-        if rule.exact and not lenient:
-            programme.most({whole: -rule.size, **slots}, 0)
+        if exact:
+            use = programme.variable(1)
+            used[use] = 1
+            programme.most({whole: -rule.size, **slots, single: -most}, 0)
+            _only_if(programme, field.nodes(rule.role, inside), use, field)
     programme.least(slices, wanted)
-    if rule.exact and not lenient:
-        programme.most(slices, wanted)
+    if exact:
+        every = _size(field.slots(rule.role), field) * max(field.slots(rule.role).values(), default=0)
+        programme.most({**slices, single: -every}, wanted)
+        programme.most({**used, single: len(used)}, len(used) + 1)
 
 
 def _units(programme: Programme, field: Field, rule: Units, domains: Mapping[str, list[int]], wanted: int) -> None:

@@ -58,7 +58,7 @@ def by_luck(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool:
 
 def may_be_lucky(asked: Question) -> bool:
     """Whether a lucky order may reach what no plan can promise."""
-    return len(asked.roles) > 1 or bool(asked.couplings.rules)
+    return len(asked.roles) > 1 or bool(asked.couplings.rules or asked.couplings.shy)
 
 
 def _best(asked: Question, field: Field, best: Answer | None) -> Answer | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from capacity.fit import barred, closed, new_host
 from capacity.judge import Bounds, Judge
-from capacity.mixes import Mixes
+from capacity.mixes import Mixes, safe_mixes
 from capacity.model import HOSTNAME, CapacityType, Node, Offering
 from capacity.question import Question
 from capacity.rules import ABSENT, UNKNOWN
@@ -65,7 +65,8 @@ def gather(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Bounds 
                 _add(cells, (patterns, node.price, rank, domains, counted, free)).append(Member(node))
     none = (0,) * len(asked.evens())
     for offering in snapshot.offerings:
-        if not closed(offering, asked.gang, snapshot.now, preferences):
+        odd = offering.shape.pods and mixes is safe_mixes and asked.neighbours.minds(offering.shape.pods)
+        if not odd and not closed(offering, asked.gang, snapshot.now, preferences):
             patterns = judge.host(new_host(offering, snapshot.topology_keys))
             weights = tuple([budget.weight.get(offering.name, 0) for budget in snapshot.budgets])
             for domains, limit in _places(offering, keys, snapshot.topology_keys) if patterns else ():

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from capacity.model import HOSTNAME, Labels, PodSet, Resources, Shape
-from capacity.requirements import HostPort, Taint, affinity_matches, selector_misses, untolerated
+from capacity.model import HOSTNAME, Labels, PodSet, Resources, Running, Shape
+from capacity.requirements import Taint, affinity_matches, selector_misses, untolerated
 from kube import core, ours
 from kube.podspec import daemon_pod_set, taints
 from kube.pools import POOL_LABEL
@@ -60,9 +60,14 @@ def overheads(pool: ours.CapacityPool, shapes: Iterable[Shape], daemons: Sequenc
     return {shape.name: _sum(pod.requests for pod in daemons if _booked(pod, shape, pool)) for shape in shapes}
 
 
-def ports(pool: ours.CapacityPool, shapes: Iterable[Shape], daemons: Sequence[PodSet]) -> Mapping[str, tuple[HostPort, ...]]:
-    """Shape name -> the host ports that these DaemonSets bind there."""
-    return {shape.name: tuple(port for pod in daemons if _booked(pod, shape, pool) for port in pod.ports) for shape in shapes}
+def company(pool: ours.CapacityPool, shapes: Iterable[Shape], daemons: Sequence[PodSet]) -> Mapping[str, tuple[Running, ...]]:
+    """Shape name -> the pods of these DaemonSets, as other pods see them."""
+    return {shape.name: tuple(alongside(pod) for pod in daemons if _booked(pod, shape, pool)) for shape in shapes}
+
+
+def alongside(pod: PodSet) -> Running:
+    """A pod of a DaemonSet on a node that is not there yet."""
+    return Running(pod.namespace, pod.labels, pod.ports, pod.apart)
 
 
 def _booked(pod: PodSet, shape: Shape, pool: ours.CapacityPool) -> bool:

@@ -7,8 +7,7 @@ the key is backed off or the pool is blocked.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from capacity.model import ZONE, CapacityType, Labels, Offering, ReservationUse, Resources, Shape
-from capacity.requirements import HostPort
+from capacity.model import ZONE, CapacityType, Labels, Offering, ReservationUse, Resources, Running, Shape
 from kube import ours
 from kube.pools import POOL_LABEL
 from kube.times import clock, seconds
@@ -42,13 +41,15 @@ class _Slot:
 
 @dataclass(frozen=True)
 class Market:
-    """A pool as its cloud sells it. `blocked` says why nothing may be bought at all; `overhead` and `ports` are by shape name."""
+    """A pool as its cloud sells it. `blocked` says why nothing may be bought at all; `overhead` and `company` are of the
+    DaemonSets' pods, by shape name.
+    """
 
     view: View
     pool: ours.CapacityPool
     known: Known
     overhead: Mapping[str, Resources] = field(default_factory=dict)
-    ports: Mapping[str, tuple[HostPort, ...]] = field(default_factory=dict)
+    company: Mapping[str, tuple[Running, ...]] = field(default_factory=dict)
     blocked: str = ""
 
     @property
@@ -186,8 +187,8 @@ def _offering(market: Market, slot: _Slot) -> Offering:
 
 def _loaded(market: Market, shape: Shape) -> Shape:
     """The shape as its nodes are in this pool: with the pool's label, and the DaemonSets on them."""
-    overhead, ports = market.overhead.get(shape.name, {}), market.ports.get(shape.name, ())
-    return replace(shape, labels=market.labels(shape), overhead=overhead, ports=ports)
+    overhead, company = market.overhead.get(shape.name, {}), market.company.get(shape.name, ())
+    return replace(shape, labels=market.labels(shape), overhead=overhead, pods=company)
 
 
 def ends(source: ours.Source, reservation: Reservation) -> int | None:

@@ -34,7 +34,7 @@ def market(view: View, pool: ours.CapacityPool, pods: Sequence[PodSet]) -> Marke
     return replace(
         base,
         overhead=daemons.overheads(pool, shapes, pods),
-        ports=daemons.ports(pool, shapes, pods),
+        company=daemons.company(pool, shapes, pods),
         blocked=_blocked(view, pool, base, pods, known),
     )
 

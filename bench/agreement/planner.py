@@ -13,7 +13,7 @@ from kube import core, nodes, podspec
 from kube.meta import R, decode
 from kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kube.volumes import Volumes
-from provisioner.daemons import BOOKED_TAINT, daemon_pods, runs_on
+from provisioner.daemons import BOOKED_TAINT, alongside, daemon_pods, runs_on
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _NEW_NODE = "a-node-that-is-not-there-yet"
@@ -87,12 +87,11 @@ def _offering(case: Case, offering: Offering) -> model.Offering:
     daemons = daemon_pods(decode(each, core.DaemonSet) for each in case.daemon_sets)
     labels = view.metadata.labels
     there = [pod for pod in daemons if runs_on(pod, labels, (*bare.taints, BOOKED_TAINT), _NEW_NODE)]
-    ports = tuple(port for pod in there for port in pod.ports)
     return model.Offering(
         name=offering.name,
         pool="p",
         source="s",
-        shape=replace(bare, overhead=_sum(pod.requests for pod in there), ports=ports),
+        shape=replace(bare, overhead=_sum(pod.requests for pod in there), pods=tuple(map(alongside, there))),
         capacity_type=CapacityType.ON_DEMAND if offering.price else CapacityType.RESERVED,
         available=offering.limit,
         total=offering.limit,

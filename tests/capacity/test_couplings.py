@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capacity.model import HOSTNAME, ZONE, Exclusive, Outcome, Plan, PodSet, Running, Shortfall, Slices, Undecidable, Use
+from capacity.model import HOSTNAME, ZONE, Exclusive, Outcome, Plan, PodSet, Running, Shape, Shortfall, Slices, Undecidable, Use
 from capacity.plan import plan
 from capacity.requirements import Expression, LabelSelector, PodTerm, Spread
 from tests.capacity.make import ANY, GPU, RACK, gang, node, offering, pods, snapshot
@@ -193,3 +193,29 @@ def test_whatever_is_refused_fits_in_no_order_on_any_nodes(pod_set: PodSet, size
 def _use(one: Any) -> Use:
 
     return Use(one, {"w": 1})
+
+
+def test_in_one_domain_slices_are_whole_whatever_the_slots() -> None:
+    """Rack r1 has 3 slots and a slice of two: nobody fills it to the last slot, and nobody needs to."""
+    assert sum(where(plan(gang(app(2, slices=Slices(RACK, 2))), snapshot(*racks(1, 0, 3, 0)), ANY)).values()) >= 2
+    assert isinstance(plan(gang(app(4, slices=Slices(RACK, 2))), snapshot(*racks(3, 0, 3, 0)), ANY), Undecidable)
+
+
+def test_pods_of_daemon_sets_on_nodes_to_be_bought_are_not_guessed_at() -> None:
+    """What runs there would meet the affinity in its rack, or break the anti-affinity in it."""
+    shape = Shape("s", {"cpu": 8_000, "pods": 10, GPU: 8}, pods=(Running("", {"app": "x"}),))
+    here = snapshot(offering("od", 2, shape=shape, domain={ZONE: "z0", RACK: "r0"}))
+    follower = pods("f", 1, gpu=1, near=(near(RACK),))
+    assert isinstance(plan(gang(follower), here, ANY), Undecidable)
+    assert isinstance(plan(gang(replace(follower, near=(), apart=(near(RACK),))), here, ANY), Undecidable)
+    assert isinstance(plan(gang(replace(follower, near=())), here, ANY), Plan)
+
+
+def test_a_spread_that_counts_only_others_is_looked_at_as_it_stands() -> None:
+    first, second, *_ = racks(1, 0, 1, 0)
+    crowded = replace(first, pods=(Running("", {"app": "x"}),) * 2)
+    far = replace(second, labels={**second.labels, RACK: "r9"}, allocatable={"cpu": 1_000, "pods": 9, GPU: 1})
+    stranger = pods("w", 2, gpu=1, spreads=(Spread(RACK, 2, APP),))
+    assert survives(plan(gang(stranger), snapshot(crowded, far), ANY))
+    assert isinstance(plan(gang(replace(stranger, spreads=(Spread(RACK, 1, APP),))), snapshot(crowded, far), ANY), Undecidable)
+    assert isinstance(plan(gang(replace(stranger, count=3)), snapshot(crowded, far), ANY), Shortfall)

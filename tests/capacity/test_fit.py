@@ -93,7 +93,7 @@ def test_ports_count_as_pairwise_conflicts_do(there: list[list[HostPort]], comin
 
 
 def test_daemon_sets_take_ports_of_a_new_node() -> None:
-    shape = Shape("s", {"cpu": 4000, "pods": 10}, ports=(HostPort(9100),))
+    shape = Shape("s", {"cpu": 4000, "pods": 10}, pods=(Running("kube-system", {}, ports=(HostPort(9100),)),))
     where = new_host(offering("o", 1, shape=shape), ())
     assert shortage(pods("w", 1, gpu=0, ports=(HostPort(9100),)), where) == "host port TCP/9100 is taken"
     assert shortage(pods("w", 1, gpu=0, ports=(HostPort(9101),)), where) == ""

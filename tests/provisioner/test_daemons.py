@@ -5,7 +5,7 @@ import pytest
 from capacity.requirements import HostPort
 from kube import core
 from kube.meta import decode
-from provisioner.daemons import blocked, daemon_pods, overheads, ports
+from provisioner.daemons import blocked, company, daemon_pods, overheads
 from tests.provisioner.make import CPU, H100, daemon_set, node, pool
 
 GPU = {"key": "gpu", "operator": "Exists"}
@@ -35,12 +35,16 @@ def test_overheads_add_up() -> None:
     assert overheads(pool(), [CPU.shape], pods) == {"cpu": {"cpu": 200, "memory": 2**31, "pods": 2}}
 
 
-def test_host_ports_of_daemon_sets_that_run_there() -> None:
+def test_pods_of_daemon_sets_that_run_there() -> None:
     bound = {"containers": [{"name": "c", "ports": [{"hostPort": 9100}]}]}
     pods = daemon_pods(
         [daemon_set("a", ALL, **bound), daemon_set("b", GPU, containers=[{"name": "c", "ports": [{"hostPort": 1}]}])]
     )
-    assert ports(pool(), SHAPES, pods) == {"h100": (HostPort(9100),), "cpu": (HostPort(9100),)}
+    found = company(pool(), SHAPES, pods)
+    assert {name: [pod.ports for pod in there] for name, there in found.items()} == {
+        "h100": [(HostPort(9100),)],
+        "cpu": [(HostPort(9100),)],
+    }
 
 
 @pytest.mark.parametrize(
