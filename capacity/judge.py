@@ -10,7 +10,10 @@ from capacity.model import Labels, Node, PodSet
 from capacity.question import Question
 from capacity.solver import Pattern
 
-Bounds = Mapping[int, tuple[int, int]]  # role -> least and most pods on a host that it is put on
+Bounds = Mapping[tuple[int, int], tuple[int, int]]
+"""By role and place among its spreads: the least and the most pods that it is to count on a host of the role, with running
+ones.
+"""
 
 
 class Judge:
@@ -29,7 +32,7 @@ class Judge:
         self._tied = tuple(sorted({key for keys in (*ties.lonely.values(), *ties.strangers.values()) for key in keys} - {ALWAYS}))
         self._watchful = bool(asked.neighbours.keys or self._tied or ties.barred)
         self._evens = [(rule.role, rule.spread) for rule in asked.evens()]
-        self._hosts = [(rule.role, rule.spread) for rule in ties.local() if isinstance(rule, Even) and rule.elsewhere is None]
+        self._hosts = [(rule.role, rule.spread) for rule in ties.local() if isinstance(rule, Even)]
         self._nodes: dict[Glimpse, tuple[Pattern, ...]] = {}
         self._admitted: dict[Glimpse, tuple[bool, ...]] = {}
         self._judged: dict[tuple[object, ...], tuple[Pattern, ...]] = {}
@@ -95,9 +98,13 @@ class Judge:
         found = []
         for index, pod_set in enumerate(self._pod_sets):
             alone = self._asked.couplings.alone(index, where.labels.keys() | where.unknown)
-            least, most = self._bounds.get(index, (0, pod_set.count))
-            running = sum(count for (role, _), count in counted.items() if role == index and index in self._bounds)
-            found.append((1 if alone else pod_set.count, least - running, max(0, most - running)))
+            left = [
+                (low - counted.get(pair, 0), high - counted.get(pair, 0))
+                for pair, (low, high) in self._bounds.items()
+                if pair[0] == index
+            ]
+            least, most = max((low for low, _ in left), default=0), min((high for _, high in left), default=pod_set.count)
+            found.append((1 if alone else pod_set.count, least, max(0, most)))
         return tuple(found)
 
     def _patterns(

@@ -137,17 +137,17 @@ def _even(
     order: a pod is turned away for good only if each domain is full or `skew` above the emptiest, and then the emptiest is full.
 
     Where the domains are those of the nodes taken (node affinity honoured), they are chosen here, and M counts as 0 while there
-    are fewer than `min_domains`. Otherwise each domain there is counts, taken or not.
+    are fewer than `min_domains`. Otherwise each domain there is counts, taken or not, and those that new nodes open.
     """
     wanted = demand[rule.role]
     big = wanted + rule.skew + _most_counted(field) + sum(rule.elsewhere.values() if rule.elsewhere else ())
     big += sum(demand[other] for other in rule.others)
-    level, enough, used = programme.variable(big), programme.variable(1), []
+    level, enough, used = programme.variable(big), programme.variable(1), list[int]()
     taken_all: dict[int, int] = {}
     for value, inside in domains.items():
         slots, nodes = field.slots(rule.role, inside), field.nodes(rule.role, inside)
         use, taken, over = programme.variable(1), programme.variable(wanted), programme.variable(1)
-        used.append(use)
+        used += [use] if rule.elsewhere is None or value not in rule.elsewhere else []
         taken_all[taken] = 1
         _only_if(programme, nodes, use, field)
         programme.most({use: 1, **_minus(nodes)}, 0)
@@ -163,14 +163,11 @@ def _even(
             programme.most(base, fixed)
     programme.least(taken_all, wanted)
     programme.most({level: 1, enough: -big}, 0)
-    if rule.elsewhere is None:
-        programme.most({enough: rule.min_domains, **dict.fromkeys(used, -1)}, 0)
-        return
-    for value, count in rule.elsewhere.items():
+    elsewhere = rule.elsewhere or {}
+    programme.most({enough: rule.min_domains, **dict.fromkeys(used, -1)}, len(elsewhere))
+    for value, count in elsewhere.items():
         if value not in domains:
             programme.most({level: 1}, count)
-    if len(rule.elsewhere) < rule.min_domains:
-        programme.most({enough: 1}, 0)
 
 
 def _follow(programme: Programme, field: Field, rule: Follow, domains: Mapping[str, list[int]]) -> None:

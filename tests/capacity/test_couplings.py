@@ -7,7 +7,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from capacity.model import HOSTNAME, ZONE, Exclusive, Outcome, Plan, PodSet, Running, Shape, Shortfall, Slices, Undecidable, Use
+from capacity.model import (
+    HOSTNAME,
+    ZONE,
+    Budget,
+    Exclusive,
+    Outcome,
+    Plan,
+    PodSet,
+    Running,
+    Shape,
+    Shortfall,
+    Slices,
+    Undecidable,
+    Use,
+)
 from capacity.plan import plan
 from capacity.requirements import Expression, LabelSelector, PodTerm, Spread
 from tests.capacity.make import ANY, GPU, RACK, gang, node, offering, pods, snapshot
@@ -64,6 +78,9 @@ def survives(outcome: Outcome) -> bool:
         pytest.param(app(7, spreads=(Spread(HOSTNAME, 1, APP),)), (3, 2, 2), True, id="over hosts"),
         pytest.param(app(8, spreads=(Spread(HOSTNAME, 1, APP),)), (5, 2, 2), False, id="over hosts beyond the skew"),
         pytest.param(app(8, spreads=(Spread(HOSTNAME, 2, APP),)), (5, 2, 2), True, id="over hosts, a wider skew"),
+        pytest.param(app(40, spreads=(Spread(HOSTNAME, 1, APP),)), (20, 20), True, id="over hosts with many pods on each"),
+        pytest.param(app(41, spreads=(Spread(HOSTNAME, 1, APP),)), (20, 20), False, id="one more than both hold"),
+        pytest.param(app(40, spreads=(Spread(HOSTNAME, 1, APP),)), (40, 1), True, id="all on one host"),
         pytest.param(app(9, spreads=(Spread(RACK, 1, LabelSelector()),)), (8, 1), True, id="an empty selector counts nobody"),
         pytest.param(app(4, exclusive=Exclusive(RACK, APP, 2)), (1, 1, 2, 1), True, id="units in racks of their own"),
         pytest.param(app(6, exclusive=Exclusive(RACK, APP, 2)), (4, 4, 2, 2), False, id="a rack holds one unit only"),
@@ -98,6 +115,52 @@ def test_a_running_pod_counts_in_its_domain() -> None:
     assert set(where(plan(gang(app(1)), snapshot(wary, *rest), ANY))) <= {"n2", "n3"}
     even = plan(gang(app(5, spreads=(Spread(RACK, 1, APP),))), snapshot(busy, *rest), ANY)
     assert survives(even)
+
+
+@pytest.mark.parametrize(
+    ("running", "skew", "count", "fits"),
+    [
+        pytest.param((5, 6), 1, 4, True, id="evened out, then one each"),
+        pytest.param((9, 0), 1, 6, True, id="only where none run"),
+        pytest.param((9, 0), 1, 9, False, id="the emptier is full at eight, nine are one above it"),
+        pytest.param((9, 0), 2, 9, True, id="one more on the fuller"),
+    ],
+)
+def test_running_pods_count_on_their_hosts(running: tuple[int, int], skew: int, count: int, fits: bool) -> None:
+    """Two hosts with room for eight more each; a second spread over racks counts the same pods, and never stands in the way."""
+    busy = [replace(one, pods=(Running("", {"app": "x"}),) * n) for one, n in zip(racks(8, 8), running, strict=True)]
+    spreads = (Spread(HOSTNAME, skew, APP), Spread(RACK, 1, APP))
+    outcome = plan(gang(app(count, spreads=spreads)), snapshot(*busy), ANY)
+    assert isinstance(outcome, Plan if fits else Shortfall), outcome
+
+
+WHEREVER = Spread(HOSTNAME, 1, APP, honors_affinity=False)
+
+
+@pytest.mark.parametrize(
+    ("spread", "count", "sizes", "fits"),
+    [
+        pytest.param(WHEREVER, 6, (3, 3), True, id="all hosts there are filled evenly"),
+        pytest.param(WHEREVER, 3, (8, 1, 0), False, id="one host stays empty: one pod on each other"),
+        pytest.param(replace(WHEREVER, max_skew=2), 3, (8, 1, 0), True, id="two above the host that stays empty"),
+    ],
+)
+def test_a_spread_over_all_hosts_there_are(spread: Spread, count: int, sizes: tuple[int, ...], fits: bool) -> None:
+    outcome = plan(gang(app(count, spreads=(spread,))), snapshot(*racks(*sizes)), ANY)
+    assert isinstance(outcome, Plan if fits else Shortfall), outcome
+
+
+def test_a_zone_that_is_bought_into_counts_towards_the_least_number_of_domains() -> None:
+    """Two pods in each of two zones, of which one is there only once a node is bought in it."""
+    spread = Spread(ZONE, 1, APP, min_domains=2, honors_affinity=False)
+    there = snapshot(node("n", 2, labels={ZONE: "a"}), offering("o", 1, 5, gpu=2, zone="b"))
+    assert isinstance(plan(gang(app(4, spreads=(spread,))), there, ANY), Plan)
+    assert isinstance(plan(gang(app(4, spreads=(replace(spread, min_domains=3),))), there, ANY), Shortfall)
+
+
+def test_a_limit_that_is_overdrawn_forbids_only_what_counts_against_it() -> None:
+    there = snapshot(node("n"), offering("o", 2, 5), budgets=(Budget("one node", {"o": 1}, -1, 1),))
+    assert where(plan(gang(pods("a", 1, 3), pods("b", 1, 5)), there, ANY), "b") == {"n": 1}
 
 
 def test_pod_sets_that_keep_apart_get_domains_of_their_own() -> None:
