@@ -17,8 +17,15 @@ class InputError(ValueError):
 
 
 def load(paths: Sequence[Path]) -> list[Object]:
-    """All objects of the files, in order; Lists are opened. Raises InputError."""
-    return [item for path in paths for document in _documents(path) for item in _opened(document, path)]
+    """All objects of the files, in order, each once; Lists are opened. Raises InputError, for two that differ, too."""
+    found: dict[object, Object] = {}
+    for item in (item for path in paths for document in _documents(path) for item in _opened(document, path)):
+        meta = item.get("metadata") or {}
+        name = meta.get("name")
+        key = (item["kind"], str(meta.get("namespace") or ""), name) if isinstance(name, str) and name else len(found)
+        if found.setdefault(key, item) != item:
+            raise InputError(f"{named(item)}: is in the files twice, and not the same: leave one of them")
+    return list(found.values())
 
 
 def named(item: Object) -> str:

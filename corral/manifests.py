@@ -6,7 +6,7 @@ from admission.gang import WorkloadMistakeError, levelled
 from capacity.model import Gang, PodSet
 from corral.files import InputError, Object, named, view
 from corral.known import Known
-from kube import makers, podspec
+from kube import makers, podcheck, podspec
 from kube.kueue import Workload
 from kube.requests import PodSpecError
 
@@ -44,8 +44,14 @@ class _Reader:
             name = _gang_name(item) if pod_sets else ""
         except (PodSpecError, WorkloadMistakeError, _CountError) as error:
             raise InputError(f"{named(item)}: {error}") from None
-        except (AttributeError, KeyError, TypeError) as error:
-            raise InputError(f"{named(item)}: its spec is not one of its kind ({error!r})") from None
+        except KeyError as error:
+            raise InputError(f"{named(item)}: {error.args[0]} is missing: add it") from None
+        except (AttributeError, TypeError):
+            kind = item["kind"].lower()
+            raise InputError(f"{named(item)}: a field has another form than its kind takes: see kubectl explain {kind}") from None
+        names = [pod_set.name for pod_set in pod_sets]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise InputError(f"{named(item)}: two pod sets are named {twice}: rename one")
         wanted = tuple(pod_set for pod_set in pod_sets if pod_set.count)
         if pod_sets and not wanted:
             raise InputError(f"{named(item)}: asks for no pod at all: ask for 1 to {MOST_PODS}")
@@ -67,16 +73,21 @@ class _Reader:
     def _pod_set(self, item: Object, name: str, count: int, template: Object) -> PodSet:
         if not 0 <= count <= MOST_PODS:
             raise _CountError(f"pod set {name} has {count} pods: ask for 1 to {MOST_PODS}")
-        return podspec.pod_set(
+        typed = podspec.template(template)
+        made = podspec.pod_set(
             name,
             count,
-            podspec.template(template),
+            typed,
             namespace=item["metadata"].get("namespace") or "default",
             runtime_classes=self._there.runtime_classes,
             namespaces=self._there.namespaces,
             volumes=self._there.volumes,
             device_resources=self._there.device_resources,
         )
+        podcheck.check(typed.spec)
+        if not set(made.requests) - {"pods"} and not typed.spec.resource_claims:
+            raise PodSpecError(f"pod set {name} requests nothing: set requests for cpu, memory or a device")
+        return made
 
     def _replicated(self, item: Object, job: Object) -> PodSet:
         """The pods of a replicated job; what the JobSet says of their domains goes to their template."""
@@ -119,7 +130,7 @@ def _with(template: Object, kind: str, more: Mapping[str, str]) -> Object:
 
 def _number(spec: Object, field: str, default: int) -> int:
     value = spec.get(field)
-    if value is not None and (not isinstance(value, int) or value < 0):
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise _CountError(f"{field} is {str(value)[:40]!r}: write a whole number of 0 or more")
     return default if value is None else value
 

@@ -13,12 +13,13 @@ from capacity.model import Labels, Offering, Plan, Shape, Snapshot
 from capacity.plan import plan
 from capacity.quantity import money
 from capacity.snapshot import book
-from corral.files import InputError, load, of_kind
+from corral.files import InputError, Object, load, named, of_kind
 from corral.known import known
 from corral.manifests import gangs
 from corral.report import Answer, show
+from corral.strict import unknown
 from kube import core, nodes, ours, podrules, podspec
-from kube.meta import ObjectMeta
+from kube.meta import ObjectMeta, Record
 from kube.pools import selects
 from kube.times import instant
 from provisioner.outcomes import bound
@@ -36,6 +37,7 @@ def run(files: Sequence[Path], output: str = "text") -> int:
     wanted = gangs(items, there)
     if not wanted:
         raise InputError("no workload in the files: give a Job, JobSet, Workload or pod group with -f")
+    _strict(items)
     agreed = _agreed(of_kind(items, "CapacityPolicy", ours.CapacityPolicy))
     pools = _pools(of_kind(items, "CapacityPool", ours.CapacityPool), agreed)
     machines, pods = of_kind(items, "Node", core.Node), of_kind(items, "Pod", core.Pod)
@@ -48,6 +50,14 @@ def run(files: Sequence[Path], output: str = "text") -> int:
             here = book(here, outcome, gang.name)
     show(outcomes, output)
     return 0 if all(isinstance(outcome, Plan) for _, outcome in outcomes) else 1
+
+
+def _strict(items: Iterable[Object]) -> None:
+    """What pools and policies ask for must be what they can be asked for."""
+    kinds: Mapping[str, type[Record]] = {"CapacityPool": ours.CapacityPoolSpec, "CapacityPolicy": ours.CapacityPolicySpec}
+    for item in items:
+        if item["kind"] in kinds and (field := unknown(item.get("spec"), kinds[item["kind"]])):
+            raise InputError(f"{named(item)}: there is no field {field}: correct or remove it")
 
 
 def _pools(pools: Sequence[ours.CapacityPool], agreed: Terms) -> Sequence[ours.CapacityPool]:

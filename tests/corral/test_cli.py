@@ -78,7 +78,27 @@ def test_a_plan_that_fits(files: Files, capsys: pytest.CaptureFixture[str]) -> N
         pytest.param([JOB.replace(": 2", ": two"), KNOWN], "Job team/llm: parallelism is 'two'", id="count-in-words"),
         pytest.param([JOB.replace(": 2", ": 0"), KNOWN], "Job team/llm: asks for no pod at all: ask for 1 to 16384", id="zero"),
         pytest.param([JOB.replace(": 2", ": 16385"), KNOWN], "pod set main has 16385 pods", id="too-many"),
-        pytest.param(["{kind: Job, metadata: {name: j}}", KNOWN], "Job j: its spec is not one of its kind", id="no-spec"),
+        pytest.param(["{kind: Job, metadata: {name: j}}", KNOWN], "Job j: spec is missing: add it", id="no-spec"),
+        pytest.param(
+            ["{kind: Job, metadata: {name: j}, spec: []}", KNOWN], "Job j: a field has another form", id="spec-is-a-list"
+        ),
+        pytest.param([JOB.replace(": 2", ": true"), KNOWN], "Job team/llm: parallelism is 'True'", id="count-is-a-truth"),
+        pytest.param(
+            [JOB.replace('"1"', '"0"'), KNOWN], "Job team/llm: pod set main requests nothing: set requests", id="asks-for-nothing"
+        ),
+        pytest.param(
+            [JOB, JOB.replace(": 2", ": 3"), KNOWN], "Job team/llm: is in the files twice, and not the same", id="twice"
+        ),
+        pytest.param(
+            [JOB, KNOWN, "{kind: CapacityPolicy, metadata: {name: p}, spec: {crosszone: {policy: Allow}}}"],
+            "CapacityPolicy p: there is no field spec.crosszone (known there: bareRequests, ",
+            id="policy-mistyped",
+        ),
+        pytest.param(
+            [JOB, KNOWN.replace("capacityType: on-demand}]}", "capacityType: on-demand, maxNode: 1}]}", 1)],
+            "CapacityPool h100: there is no field spec.sources[0].maxNode (known there: capacityType, ",
+            id="pool-mistyped",
+        ),
         pytest.param(
             ["{kind: Workload, metadata: {name: w}, spec: {podSets: [{name: main, count: -1, template: {spec: {}}}]}}", KNOWN],
             "Workload w: pod set main has -1 pods",
@@ -107,6 +127,12 @@ def test_plan_names_what_is_wrong_in_a_file(
     files: Files, capsys: pytest.CaptureFixture[str], texts: list[str], words: str
 ) -> None:
     assert words in complaint(capsys, "plan", *files(*texts))
+
+
+def test_what_is_in_the_files_twice_counts_once(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", *files(JOB, KNOWN, KNOWN, JOB)]) == main(["plan", *files(JOB, KNOWN)])
+    once, again = capsys.readouterr().out.split("FITS")[1:]
+    assert once == again
 
 
 def test_plan_without_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

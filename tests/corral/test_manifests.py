@@ -86,6 +86,11 @@ def test_a_topology_request_that_nobody_plans_for() -> None:
         pod_sets({"kind": "Workload", "metadata": {"name": "w"}, "spec": {"podSets": sets}})
 
 
+def test_pod_sets_need_names_of_their_own() -> None:
+    with pytest.raises(InputError, match="JobSet llm: two pod sets are named w: rename one"):
+        pod_sets(job_set({}, replicated("w", 1, 1), replicated("w", 1, 2)))
+
+
 def test_what_the_files_tell_of_the_cluster_counts() -> None:
     east = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["east"]}]}
     bound = {"pv.kubernetes.io/bind-completed": "yes"}
