@@ -282,3 +282,12 @@ def test_a_spread_that_counts_only_others_is_looked_at_as_it_stands() -> None:
     assert survives(plan(gang(stranger), snapshot(crowded, far), ANY))
     assert isinstance(plan(gang(replace(stranger, spreads=(Spread(RACK, 1, APP),))), snapshot(crowded, far), ANY), Undecidable)
     assert isinstance(plan(gang(replace(stranger, count=3)), snapshot(crowded, far), ANY), Shortfall)
+
+
+def test_slots_are_taken_in_reserve_for_what_others_may_take() -> None:
+    """Three nodes of 7 hold a 4 and a 3 each; two 3s on one of them cost a 4 its place, which a fourth node gives it."""
+    offer = offering("od", 3, price=5, shape=Shape("g7", {"cpu": 8_000, "pods": 10, GPU: 7}))
+    outcome = plan(gang(pods("a", 3, gpu=4), pods("b", 3, gpu=3)), snapshot(*racks(6, 2), offer), ANY)
+    assert survives(outcome)
+    assert isinstance(outcome, Plan)
+    assert (outcome.cost, outcome.gap, len(outcome.uses)) == (15, 0, 1)
