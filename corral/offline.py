@@ -22,7 +22,7 @@ from kube import core, nodes, ours, podrules, podspec
 from kube.meta import ObjectMeta, Record
 from kube.pools import selects
 from kube.times import instant
-from provisioner.outcomes import bound
+from provisioner.outcomes import bound, by_policy
 from provisioner.parameters import ParameterError, Terms, poolless, terms
 
 
@@ -43,8 +43,9 @@ def run(files: Sequence[Path], output: str = "text") -> int:
     machines, pods = of_kind(items, "Node", core.Node), of_kind(items, "Pod", core.Pod)
     here = snapshot(pools, machines, pods, namespaces=there.namespaces, now=int(time.time()))
     outcomes: list[Answer] = []
-    for gang in wanted:
-        outcome = plan(bound(replace(gang, run_duration=agreed.run_duration), agreed, here), here, agreed.preferences)
+    for gang in (replace(gang, run_duration=agreed.run_duration) for gang in wanted):
+        asked = bound(gang, agreed, here)
+        outcome = by_policy(plan(asked, here, agreed.preferences), gang, asked)
         outcomes.append((gang.name, outcome))
         if isinstance(outcome, Plan):
             here = book(here, outcome, gang.name)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from capacity.model import ZONE, Gang, Plan, Reason, Shortfall, Snapshot, Undecidable
+from capacity.model import ZONE, Gang, Outcome, Plan, Reason, Shortfall, Snapshot, Undecidable
 from capacity.quantity import dollars
 from kube.times import clock, length
 from provisioner.parameters import Terms, poolless
@@ -32,6 +32,20 @@ def bound(gang: Gang, terms: Terms, snapshot: Snapshot) -> Gang:
     if not terms.one_zone or not zoned:
         return gang
     return replace(gang, pod_sets=tuple(replace(ps, required_topology=ps.required_topology or ZONE) for ps in gang.pod_sets))
+
+
+def by_policy(outcome: Outcome, gang: Gang, asked: Gang) -> Outcome:
+    """The outcome of `asked`, which `bound` made of `gang`: a zone that the gang doesn't ask for is told as the policy's."""
+    if not isinstance(outcome, Shortfall) or gang == asked or any(one.required_topology == ZONE for one in gang.pod_sets):
+        return outcome
+    less = {f"without {ZONE} as a required level": "with crossZone.policy Allow in the policy"}
+    return replace(
+        outcome,
+        message=outcome.message.replace(
+            f" pods in one {ZONE};", f" pods in one {ZONE} (the policy's crossZone.policy is Forbid);"
+        ),
+        relaxations=tuple(replace(one, text=less.get(one.text, one.text)) for one in outcome.relaxations),
+    )
 
 
 def waiting(outcome: Shortfall, room: Room, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:

@@ -10,7 +10,19 @@ from datetime import datetime
 
 from capacity.model import Gang, Labels, Outcome, Plan, Shortfall, Undecidable
 from provisioner.acceptance import Accepted
-from provisioner.outcomes import Book, Next, behind, bound, deserted, observed, pools_of, too_large, undecidable, waiting
+from provisioner.outcomes import (
+    Book,
+    Next,
+    behind,
+    bound,
+    by_policy,
+    deserted,
+    observed,
+    pools_of,
+    too_large,
+    undecidable,
+    waiting,
+)
 from provisioner.progress import ToPlan
 from provisioner.room import Planner, Room
 from provisioner.watching import Watchers, seen, watchers
@@ -73,7 +85,8 @@ class Pass:
         found = self.memo.get(key)
         if found is None:
             room = self.room.only(pools).without(names, "a gang that is first in turn")
-            found = self.planner(bound(accepted.gang, accepted.terms, room.snapshot), room.snapshot, accepted.terms.preferences)
+            asked = bound(accepted.gang, accepted.terms, room.snapshot)
+            found = by_policy(self.planner(asked, room.snapshot, accepted.terms.preferences), accepted.gang, asked)
             self.memo[key] = found
         return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
 

@@ -23,8 +23,9 @@ from capacity.model import (
     Use,
 )
 from capacity.model import CapacityType as Kind
+from capacity.plan import plan
 from kube import ours
-from provisioner.outcomes import MOST_NODES, behind, bound, observed, too_large, undecidable, waiting
+from provisioner.outcomes import MOST_NODES, behind, bound, by_policy, observed, too_large, undecidable, waiting
 from provisioner.parameters import terms
 from provisioner.progress import Failed, ToPlan, Waiting
 from provisioner.room import Room
@@ -103,6 +104,24 @@ def test_cross_zone(cross: str, labels: dict[str, str], expected: list[str | Non
     agreed = terms({}, lambda _: policy(crossZone={"policy": cross}))
     room = Room(Snapshot(0, nodes=(Node("n", "p", {}, {}, labels),)))
     assert [ps.required_topology for ps in bound(GANG, agreed, room.snapshot).pod_sets] == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "told", "remedy"),
+    [
+        pytest.param(None, f"one {ZONE} (the policy's crossZone.policy is Forbid);", "with crossZone.policy Allow", id="policy"),
+        pytest.param(ZONE, f"one {ZONE};", f"without {ZONE} as a required level", id="its own"),
+    ],
+)
+def test_a_zone_that_only_the_policy_asks_for_is_told_so(own: str | None, told: str, remedy: str) -> None:
+    gang, room = Gang("g", (PodSet("w", 2, {"cpu": 1, "pods": 1}, required_topology=own),)), {"cpu": 1, "pods": 9}
+    snapshot = Snapshot(0, nodes=tuple(Node(zone, "p", room, {}, {ZONE: zone}) for zone in ("east", "west")))
+    agreed = terms({}, lambda _: policy())
+    asked = bound(gang, agreed, snapshot)
+    outcome = by_policy(plan(asked, snapshot, agreed.preferences), gang, asked)
+    assert isinstance(outcome, Shortfall)
+    assert f"needs 2 pods in {told} largest has room for 1" in outcome.message
+    assert any(one.text.startswith(remedy) for one in outcome.relaxations)
 
 
 @pytest.mark.parametrize(("nodes", "refused"), [pytest.param(1500, False, id="full"), pytest.param(1501, True, id="one-over")])
