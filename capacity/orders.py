@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from capacity.couplings import Even
-from capacity.fit import needs, slots
 from capacity.question import Question
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def survives(asked: Question, places: Sequence["Place"], role: int) -> bool:
     hosts = [(place, number) for place in places if role in place.caps for number in range(place.count)]
     if any(len(place.caps) > 1 for place, _ in hosts):
         return False
-    rooms = [slots(needs(asked.pod_sets[role]), place.where.free) for place, _ in hosts]
+    rooms = [place.caps[role] for place, _ in hosts]
     rules = [rule for rule in asked.couplings.rules if isinstance(rule, Even) and rule.role == role]
     domains = [[place.domains(rule.key)[number] for place, number in hosts] for rule in rules]
     running = [_running(asked, rule, hosts, where) for rule, where in zip(rules, domains, strict=True)]

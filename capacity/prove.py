@@ -212,8 +212,23 @@ def _order_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
         for rule in mine:
             yield from _rule_flaws(asked, places, index, rule)
         yield from _standing_flaws(asked, places, index)
+        if any(isinstance(rule, Even) for rule in mine):
+            yield from _crossing_flaws(asked, places, index, mine)
         if sum(isinstance(rule, Even) for rule in mine) > 1 and not survives(asked, places, index):
             yield f"{pod_set.name}: its spreads may get into each other's way"
+
+
+def _crossing_flaws(asked: Question, places: Sequence[Place], index: int, mine: Sequence[Rule]) -> Iterator[str]:
+    """A spread counts slots as if pods were free to take any: so they are only if no other rule leaves slots empty. Then the
+    emptiest domain, while it has a slot, has a pod for it, too: one more of a unit that began there, or the first of the next.
+    """
+    name, here = asked.pod_sets[index].name, [place for place in places if index in place.caps]
+    for rule in mine:
+        sizes = [sum(place.caps[index] for place in inside) for inside in _by_domain(here, rule.key).values()]
+        if isinstance(rule, Units) and (set(sizes) != {rule.size} or sum(sizes) != asked.demand[index]):
+            yield f"{name}: its spread may keep units of {rule.size} from where they have room"
+        if isinstance(rule, Apart) and rule.one == rule.other and rule.key != HOSTNAME and set(sizes) != {1}:
+            yield f"{name}: its spread may count nodes that its anti-affinity leaves empty"
 
 
 def _standing_flaws(asked: Question, places: Sequence[Place], index: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from capacity.model import HOSTNAME, ZONE, Bystander, Gang, Plan, Preferences, Purchase, Running, Use
+from capacity.model import HOSTNAME, ZONE, Bystander, Exclusive, Gang, Plan, Preferences, Purchase, Running, Use
 from capacity.prove import prove
 from capacity.requirements import Expression, LabelSelector, PodTerm, Spread
 from tests.capacity.make import ANY, RACK, gang, node, offering, pods, snapshot
@@ -126,3 +126,31 @@ def test_a_domain_that_new_nodes_open_makes_others_too_full() -> None:
     flaws = prove(one, snapshot(N1, elsewhere, bystanders=(running,)), ANY)
     assert flaws == (f"new nodes open a domain of {ZONE} to a spread of a",)
     assert prove(one, snapshot(N1, elsewhere), ANY) == ()
+
+
+EVEN = Spread(ZONE, 1, APP_A, min_domains=2)
+R1, R2, R3 = (node(f"m{i}", gpu, labels={ZONE: zone, RACK: f"r{i}"}) for i, gpu, zone in ((1, 2, "a"), (2, 2, "a"), (3, 2, "b")))
+
+
+@pytest.mark.parametrize(
+    ("count", "uses", "flaws"),
+    [
+        pytest.param(4, (R1, R3), (), id="a rack for each unit"),
+        pytest.param(
+            4, (R1, R2, R3), ("a: its spread may keep units of 2 from where they have room",), id="both first pods in zone a"
+        ),
+    ],
+)
+def test_a_unit_must_not_begin_where_the_spread_keeps_its_rest_out(count: int, uses: Any, flaws: tuple[str, ...]) -> None:
+    """With units begun in both racks of zone a, no pod is left that may go to zone b, and none more may go to zone a."""
+    workers = pods("a", count, 1, labels={"app": "a"}, spreads=(replace(EVEN, max_skew=2),), exclusive=Exclusive(RACK, APP_B, 2))
+    assert prove(Plan(gang(workers), tuple(Use(one, {"a": 2}) for one in uses), (), 0), snapshot(R1, R2, R3), ANY) == flaws
+
+
+def test_a_spread_counts_no_node_that_anti_affinity_leaves_empty() -> None:
+    """The rack in zone b takes one pod, on whichever of its two nodes: zone a then takes two, not three."""
+    zone_a = [node(f"m{i}", 1, labels={ZONE: "a", RACK: f"r{i}"}) for i in range(3)]
+    zone_b = [node(f"m{i}", 1, labels={ZONE: "b", RACK: "r3"}) for i in (3, 4)]
+    workers = pods("a", 4, 1, labels={"app": "a"}, spreads=(EVEN,), apart=(ONE_A_RACK,))
+    plan = Plan(gang(workers), tuple(Use(one, {"a": 1}) for one in (*zone_a, *zone_b)), (), 0)
+    assert prove(plan, snapshot(*zone_a, *zone_b), ANY) == ("a: its spread may count nodes that its anti-affinity leaves empty",)
