@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         action="append",
         required=True,
-        help="YAML: workloads, pools, policies, nodes, pods",
+        help="YAML: workloads, pools, policies, nodes, pods, and what pods refer to (claims, volumes, classes, namespaces)",
     )
     plan.add_argument("-o", "--output", choices=("text", "wide", "json"), default="text")
     plan.set_defaults(run=_plan)

@@ -55,3 +55,21 @@ async def test_roles_let_watch_what_is_watched_and_no_more(service: str) -> None
         for resource in rule["resources"]
     }
     assert granted == watched
+
+
+def test_viewers_may_read_what_why_tells() -> None:
+    """The calls of corral/why.py: `get` by name, `list` of the rest."""
+    viewer, *_ = yaml.safe_load_all((CONFIG / "rbac/user_roles.yaml").read_text())
+    granted = {(resource, verb) for rule in viewer["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    read = (
+        "workloads",
+        "provisioningrequests",
+        "bookings",
+        "capacitypools",
+        "capacitypolicies",
+        "admissionchecks",
+        "events",
+        "pods",
+    )
+    assert {(each, "list") for each in read} <= granted
+    assert {(each, "get") for each in ("nodes", "workloads", "provisioningrequests", "localqueues", "clusterqueues")} <= granted
