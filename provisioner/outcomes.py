@@ -27,11 +27,14 @@ Next = Book | Waiting | Failed
 
 
 def bound(gang: Gang, terms: Terms, snapshot: Snapshot) -> Gang:
-    """The gang under crossZone Forbid: pod sets without a required level share one zone, where zones are known at all."""
+    """The gang under crossZone Forbid: pod sets without a required level share one zone, where zones are known at all; groups of
+    theirs part them no more.
+    """
     zoned = any(ZONE in node.labels for node in snapshot.nodes) or any(ZONE in offering.domain for offering in snapshot.offerings)
     if not terms.one_zone or not zoned:
         return gang
-    return replace(gang, pod_sets=tuple(replace(ps, required_topology=ps.required_topology or ZONE) for ps in gang.pod_sets))
+    together = (ps if ps.required_topology else replace(ps, required_topology=ZONE, topology_group="") for ps in gang.pod_sets)
+    return replace(gang, pod_sets=tuple(together))
 
 
 def by_policy(outcome: Outcome, gang: Gang, asked: Gang) -> Outcome:

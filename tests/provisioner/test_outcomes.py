@@ -106,6 +106,14 @@ def test_cross_zone(cross: str, labels: dict[str, str], expected: list[str | Non
     assert [ps.required_topology for ps in bound(GANG, agreed, room.snapshot).pod_sets] == expected
 
 
+def test_groups_that_prefer_a_level_share_the_zone_all_the_same() -> None:
+    """Kueue's preferred level gives each pod set a group of its own."""
+    alone = tuple(PodSet(name, 1, {"cpu": 1}, preferred_topology=RACK, topology_group=name) for name in ("a", "b"))
+    snapshot = Snapshot(0, nodes=(Node("n", "p", {}, {}, {ZONE: "east"}),))
+    found = bound(Gang("g", alone), terms({}, lambda _: policy()), snapshot)
+    assert [(one.required_topology, one.topology_group) for one in found.pod_sets] == [(ZONE, ""), (ZONE, "")]
+
+
 @pytest.mark.parametrize(
     ("own", "told", "remedy"),
     [
