@@ -128,7 +128,7 @@ class Scenario:
 
     def job(self, name: str, count: int, *, rack: bool = False, seconds: int = 600, **template: Any) -> None:
         """A Job of `count` pods of a whole machine each; `rack`: all in one rack; pods run for `seconds`."""
-        notes = {"corral.dev/run-seconds": str(seconds), **({"corral.dev/required-topology": RACK} if rack else {})}
+        notes = {"e2e.corral.dev/run-seconds": str(seconds), **({"corral.dev/required-topology": RACK} if rack else {})}
         spec = {
             "parallelism": count,
             "completions": count,

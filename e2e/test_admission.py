@@ -84,7 +84,7 @@ class Cluster:
         resources = {"cpu": "1", "nvidia.com/gpu": "8"}
         containers = [{"name": "main", "image": "x", "resources": {"limits": resources}}]
         template = {
-            "metadata": {"annotations": {"corral.dev/run-seconds": "600"}},
+            "metadata": {"annotations": {"e2e.corral.dev/run-seconds": "600"}},
             "spec": {"restartPolicy": "Never", "containers": containers},
         }
         made = _object("batch/v1", "Job", name, self.namespace)

@@ -85,7 +85,7 @@ def queue(namespace: str) -> Objects:
 
 def job(namespace: str) -> dict[str, Any]:
     template = {
-        "metadata": {"annotations": {"corral.dev/run-seconds": "1"}},
+        "metadata": {"annotations": {"e2e.corral.dev/run-seconds": "1"}},
         "spec": {"restartPolicy": "Never", "containers": [container(cpu="2")]},
     }
     meta = {"name": "job", "namespace": namespace, "labels": {"kueue.x-k8s.io/queue-name": "queue"}}
@@ -107,8 +107,8 @@ def test_a_queued_job_is_admitted_by_kueue_and_completes_on_a_fake_node(kubectl:
 def test_a_pod_ends_as_its_annotations_say(kubectl: Kubectl, namespace: str, node: str) -> None:
     apply(
         kubectl,
-        pod(node, namespace, "fails", {"corral.dev/run-seconds": "1", "corral.dev/exit": "fail"}),
-        pod(node, namespace, "succeeds", {"corral.dev/run-seconds": "1"}),
+        pod(node, namespace, "fails", {"e2e.corral.dev/run-seconds": "1", "e2e.corral.dev/exit": "fail"}),
+        pod(node, namespace, "succeeds", {"e2e.corral.dev/run-seconds": "1"}),
         pod(node, namespace, "runs", {}),
     )
     eventually(lambda: phase(kubectl, namespace, "fails") == "Failed")
@@ -117,7 +117,7 @@ def test_a_pod_ends_as_its_annotations_say(kubectl: Kubectl, namespace: str, nod
 
 
 def test_a_pod_runs_as_long_as_it_says_even_if_it_is_changed_meanwhile(kubectl: Kubectl, namespace: str, node: str) -> None:
-    apply(kubectl, pod(node, namespace, "pod", {"corral.dev/run-seconds": "4"}))
+    apply(kubectl, pod(node, namespace, "pod", {"e2e.corral.dev/run-seconds": "4"}))
     eventually(lambda: phase(kubectl, namespace, "pod") == "Running")
     time.sleep(2)
     kubectl("label", "pod", "pod", "-n", namespace, "changed=true")
@@ -140,9 +140,9 @@ def test_a_node_keeps_the_allocatable_that_others_patch(kubectl: Kubectl, node: 
     patch = json.dumps({"status": {"allocatable": {"nvidia.com/gpu": "8"}, "capacity": {"nvidia.com/gpu": "8"}}})
     assert "nvidia.com/gpu" not in get(kubectl, "node", node)["status"]["allocatable"]
     kubectl("patch", "node", node, "--subresource=status", "--type=merge", "--patch", patch)
-    kubectl("annotate", "node", node, "corral.dev/unready=true")
+    kubectl("annotate", "node", node, "e2e.corral.dev/unready=true")
     eventually(lambda: ready(kubectl, node) == "False")
-    kubectl("annotate", "node", node, "corral.dev/unready-")
+    kubectl("annotate", "node", node, "e2e.corral.dev/unready-")
     eventually(lambda: ready(kubectl, node) == "True")
     assert get(kubectl, "node", node)["status"]["allocatable"] == {
         "cpu": "8",
