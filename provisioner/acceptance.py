@@ -114,13 +114,12 @@ def _title(request: ProvisioningRequest) -> str:
 
 
 def _placed(pod: PodSet, agreed: Terms) -> PodSet:
-    """The policy's topology holds for pod sets that have none of their own."""
+    """The policy's topology holds for pod sets that have none of their own; its required level for all of these together."""
     wanted = agreed.preferences
-    return replace(
-        pod,
-        required_topology=pod.required_topology or wanted.required_topology,
-        preferred_topology=pod.preferred_topology or wanted.preferred_topology,
-    )
+    preferred = pod.preferred_topology or wanted.preferred_topology
+    if pod.required_topology or not wanted.required_topology:
+        return replace(pod, preferred_topology=preferred)
+    return replace(pod, required_topology=wanted.required_topology, preferred_topology=preferred, topology_group="")
 
 
 def _patient(reason: str, text: str, request: ProvisioningRequest, grace: float, now: datetime) -> NotYet | Refused:

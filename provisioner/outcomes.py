@@ -31,8 +31,8 @@ def bound(gang: Gang, terms: Terms, snapshot: Snapshot) -> Gang:
     theirs part them no more.
     """
     zoned = any(ZONE in node.labels for node in snapshot.nodes) or any(ZONE in offering.domain for offering in snapshot.offerings)
-    if not terms.one_zone or not zoned:
-        return gang
+    if not terms.one_zone or not zoned or terms.preferences.required_topology:
+        return gang  # what the policy requires holds for all that name no level of their own
     together = (ps if ps.required_topology else replace(ps, required_topology=ZONE, topology_group="") for ps in gang.pod_sets)
     return replace(gang, pod_sets=tuple(together))
 

@@ -1,5 +1,8 @@
 """Bad input to the command line: one line on standard error that names what is wrong, exit code 2, never a traceback."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,6 +136,16 @@ def test_what_is_in_the_files_twice_counts_once(files: Files, capsys: pytest.Cap
     assert main(["plan", *files(JOB, KNOWN, KNOWN, JOB)]) == main(["plan", *files(JOB, KNOWN)])
     once, again = capsys.readouterr().out.split("FITS")[1:]
     assert once == again
+
+
+def test_a_reader_that_has_seen_enough(files: Files) -> None:
+    """Its end of the pipe is closed before the answer comes."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "corral", "plan", *files(JOB, KNOWN)]
+    with os.fdopen(writing, "w") as pipe:
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_plan_without_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

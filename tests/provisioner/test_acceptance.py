@@ -48,6 +48,16 @@ def test_the_policys_topology_is_for_pod_sets_without_their_own() -> None:
     assert [(ps.required_topology, ps.preferred_topology) for ps in found.gang.pod_sets] == [("zone", "host"), ("rack", "host")]
 
 
+def test_the_policys_level_holds_for_pod_sets_of_several_groups_together() -> None:
+    notes = {"annotations": {"kueue.x-k8s.io/podset-preferred-topology": "rack"}}
+    raw = template("own", pod_set="own").to_json()
+    own = decode({**raw, "template": {**raw["template"], "metadata": notes}}, core.PodTemplate)
+    spec: dict[str, Any] = {"topology": {"required": "zone"}, "bareRequests": {"namespaces": ["team"]}}
+    found = outcome(request(bare=True, count=1, templates=("tpl", "own")), templates=[template(), own], policies=[policy(**spec)])
+    assert isinstance(found, Accepted)
+    assert [(ps.required_topology, ps.topology_group) for ps in found.gang.pod_sets] == [("zone", ""), ("zone", "")]
+
+
 def test_equal_requests_have_one_digest() -> None:
     first, second = outcome(request("a")), outcome(request("b"))
     other = outcome(request("c", count=3))

@@ -114,6 +114,11 @@ def test_groups_that_prefer_a_level_share_the_zone_all_the_same() -> None:
     assert [(one.required_topology, one.topology_group) for one in found.pod_sets] == [(ZONE, ""), (ZONE, "")]
 
 
+def test_a_level_that_the_policy_requires_takes_the_place_of_the_zone() -> None:
+    snapshot = Snapshot(0, nodes=(Node("n", "p", {}, {}, {ZONE: "east"}),))
+    assert bound(GANG, terms({}, lambda _: policy(topology={"required": RACK})), snapshot) == GANG
+
+
 @pytest.mark.parametrize(
     ("own", "told", "remedy"),
     [
