@@ -34,7 +34,8 @@ class ControlPlane:
     """One control plane in one run directory. Another process may hold the same one by the same directory.
 
     A `bare` one has no controllers, no kwok and no Kueue: the scheduler alone decides, on Nodes and Pods that stay as they were
-    created. As a context manager it starts on entry and stops on exit. All calls block: from a test's event loop use asyncio.to_thread.
+    created. As a context manager it starts on entry and stops on exit. All calls block: from a test's event loop use
+    asyncio.to_thread.
     """
 
     def __init__(self, directory: Path | None = None, *, with_kueue: bool = True, bare: bool = False) -> None:
