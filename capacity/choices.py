@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from capacity.couplings import Bind
 from capacity.fields import Field
 from capacity.rules import ABSENT, UNKNOWN
 from capacity.solver import Pattern
@@ -31,12 +32,25 @@ class Choice:
         return self.inside + [part for part in self.others if id(part[0]) not in known]
 
 
+def _somewhere(demand: Pattern, field: Field, level: Bind) -> bool:
+    """Whether any one domain of a level that the programme chooses could hold its pods by count."""
+    index, wanted = field.keys.index(level.key), tuple(role in level.roles for role in range(len(demand)))
+    if field.limits.lenient and any(cell.domains[index] == UNKNOWN for cell in field.cells):
+        return True
+    return any(_rooms(demand, inside, wanted) is not None for inside in _by_domain(everywhere(demand, field), index).values())
+
+
+def everywhere(demand: Pattern, field: Field) -> list[Part]:
+    """All cells, for all roles."""
+    return [(cell, (True,) * len(demand)) for cell in field.cells]
+
+
 def choices(demand: Pattern, field: Field) -> Iterator[Choice]:
     """Each choice of one domain for each step, without those that can't hold the pods by count alone."""
-    everywhere = (True,) * len(demand)
-    start = [(cell, everywhere) for cell in field.cells]
+    start = everywhere(demand, field)
     steps = [(field.keys.index(bind.key), bind.key, tuple(i in bind.roles for i in range(len(demand)))) for bind in field.steps]
-    if _rooms(demand, start, everywhere) is not None:
+    levels = [rule for rule in field.limits.rules if isinstance(rule, Bind)]
+    if _rooms(demand, start, (True,) * len(demand)) is not None and all(_somewhere(demand, field, rule) for rule in levels):
         yield from _choose(demand, Choice(start, [], 0, ()), steps)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from capacity.choices import Choice, Chosen, Mask, Part, choices
+from capacity.choices import Choice, Chosen, Mask, Part, choices, everywhere
 from capacity.couplings import unions
 from capacity.drafting import draft
 from capacity.fields import Field, fields
@@ -16,6 +16,9 @@ from capacity.question import Question, question
 from capacity.solver import Column, Pattern, Solution, floor, solve
 from capacity.supply import Cell
 from capacity.topology import ways
+
+MAX_WORK = 5_000
+"""Patterns in all programmes that are solved for one way to keep the wishes, beyond which the best answer so far will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +65,23 @@ def may_be_lucky(asked: Question) -> bool:
 
 
 def _best(asked: Question, field: Field, best: Answer | None) -> Answer | None:
-    """The smallest sets of domains come first, and the search ends where no later one can be better."""
+    """The smallest sets of domains come first, and the search ends where no later one can be better, or with a gap."""
     memo: dict[tuple[Column, ...], Solution | None] = {}  # sets of domains that look alike share one solution
     for choice in sorted(choices(asked.demand, field), key=lambda choice: (choice.room, choice.domains)):
         if best is not None and best.key[:3] < (0, 0, choice.room):
             break
+        if best is not None and sum(len(column.patterns) for key in memo for column in key) > MAX_WORK:
+            return _cut_off(asked, field, best)
         answer = _answer(asked, field, choice, memo, best)
         if answer is not None and (best is None or answer.key < best.key):
             best = answer
     return best
+
+
+def _cut_off(asked: Question, field: Field, best: Answer) -> Answer:
+    """The best so far; no set of domains has a price below what all nodes together allow."""
+    least, _ = floor(tuple(_columns(asked, field, everywhere(asked.demand, field))), asked.demand)
+    return replace(best, solution=replace(best.solution, gap=max(best.solution.gap, best.key[0] - least)))
 
 
 def _answer(

@@ -8,6 +8,7 @@ One role on nodes of one size is answered by sorting; all else goes to the MILP 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 from math import ceil
 
 from capacity.couplings import Bind, Rule
@@ -150,9 +151,9 @@ def _by_programme(columns: Sequence[Column], demand: Sequence[int], limits: Limi
 
 
 def _limit(programme: Programme, columns: Sequence[Column], pairs: Sequence[tuple[int, int]], limits: Limits) -> None:
-    for index, column in enumerate(columns):
-        if len(column.patterns) > 1:
-            programme.most({j: 1 for j, (i, _) in enumerate(pairs) if i == index}, column.limit)
+    for index, group in groupby(range(len(pairs)), key=lambda j: pairs[j][0]):
+        if len(columns[index].patterns) > 1:
+            programme.most(dict.fromkeys(group, 1), columns[index].limit)
     if limits.ceiling is not None:
         programme.most({j: columns[i].price for j, (i, _) in enumerate(pairs)}, limits.ceiling)
     for number, left in enumerate(limits.budgets):

@@ -217,3 +217,17 @@ def test_too_many_mixes_to_list_are_no_reason_to_guess() -> None:
     outcome = plan(mixed, snapshot(*three), ANY)
     assert isinstance(outcome, Undecidable)
     assert isinstance(plan(mixed, snapshot(node("n1", allocatable={"cpu": 60_000, "pods": 110})), ANY), Shortfall)
+
+
+def test_a_search_that_is_cut_off_says_how_much_could_be_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smaller rack comes first: two nodes at 9. In the larger they are at 5; the bound is one such node, for a pod alone."""
+    small = offering("small", 2, 9, domain={RACK: "r1"})
+    large = offering("large", 3, 5, domain={RACK: "r2"})
+    wanted = gang(pods("a", 1, 8, required_topology=RACK), pods("b", 1, 5, required_topology=RACK))
+    best = plan(wanted, snapshot(small, large), ANY)
+    assert isinstance(best, Plan)
+    assert (best.cost, best.gap) == (10, 0)
+    monkeypatch.setattr("capacity.search.MAX_WORK", 0)
+    first = plan(wanted, snapshot(small, large), ANY)
+    assert isinstance(first, Plan)
+    assert (first.cost, first.gap) == (18, 13)
