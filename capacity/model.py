@@ -429,9 +429,10 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class Undecidable:
-    """The planner can't tell, and says why; it is never a guess."""
+    """The planner can't tell, and says why; it is never a guess. `lasting`: it lies in the gang, whatever capacity there is."""
 
     reasons: tuple[str, ...]
+    lasting: bool = False
 
 
 Outcome = Plan | Shortfall | Undecidable

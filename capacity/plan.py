@@ -20,13 +20,13 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     proven once more, apart from the search, before it is returned.
     """
     if unclear := _unclear(gang):
-        return Undecidable(unclear)
+        return Undecidable(unclear, lasting=True)
     common = quick.answer(gang, snapshot, preferences)
     if common is not None:
         return common.plan or explain(gang, snapshot, preferences)
     asked = question(gang, snapshot, preferences)
     if asked.couplings.unclear:
-        return Undecidable(tuple(asked.couplings.unclear))
+        return Undecidable(tuple(asked.couplings.unclear), lasting=True)
     try:
         found = _best(asked)
     except SearchLimitError as error:

@@ -121,8 +121,12 @@ def too_large(plan: Plan) -> Failed | None:
     return Failed("InvalidArgument", text)
 
 
-def undecidable(outcome: Undecidable) -> Failed:
-    return Failed("Undecidable", f"it can't be told whether this gang would fit: {'; '.join(outcome.reasons)}")
+def undecidable(outcome: Undecidable, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
+    """What lies in the gang itself no waiting mends; what depends on the capacity there is may be clear when that has changed."""
+    text = f"it can't be told whether this gang would fit: {'; '.join(outcome.reasons)}"
+    if outcome.lasting:
+        return Failed("Undecidable", text)
+    return _until_the_deadline(Reason.GANG_INCOMPLETE, text, todo, asked_at, now)
 
 
 def pools_of(plan: Plan) -> frozenset[str]:

@@ -58,7 +58,7 @@ class Pass:
         if isinstance(outcome, Plan):
             return too_large(outcome) or Book(outcome)
         if isinstance(outcome, Undecidable):
-            return undecidable(outcome)
+            return undecidable(outcome, candidate.todo, candidate.asked_at, candidate.now)
         if self.held and isinstance(self._plan(candidate, active, held=False), Plan):
             head = next(iter(self.held.values()))
             self._hold(candidate, outcome)

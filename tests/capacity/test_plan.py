@@ -176,7 +176,7 @@ def test_a_lucky_order_is_not_a_plan() -> None:
 
 def test_what_is_not_modelled_is_undecidable() -> None:
     outcome = plan(gang(pods("w", 1, undecidable=("PVC data",))), snapshot(node("n")), ANY)
-    assert outcome == Undecidable(("w: PVC data",))
+    assert outcome == Undecidable(("w: PVC data",), lasting=True)
     assert isinstance(plan(gang(pods("w", 0, undecidable=("PVC",)), pods("v", 1)), snapshot(node("n")), ANY), Plan)
 
 

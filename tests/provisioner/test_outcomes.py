@@ -89,7 +89,11 @@ def test_observed_names_pool_and_remedy() -> None:
 
 
 def test_undecidable() -> None:
-    assert undecidable(Undecidable(("a", "b"))) == Failed("Undecidable", "it can't be told whether this gang would fit: a; b")
+    told = "it can't be told whether this gang would fit: a; b"
+    assert undecidable(Undecidable(("a", "b"), lasting=True), TODO, NOW, NOW) == Failed("Undecidable", told)
+    passing = undecidable(Undecidable(("a", "b")), TODO, NOW, NOW)
+    assert isinstance(passing, Waiting)
+    assert (passing.reason, passing.message.startswith(told)) == ("GangIncomplete", True)
 
 
 @pytest.mark.parametrize(
