@@ -175,5 +175,7 @@ def _read(solver: Any, *, integer: bool) -> Bound:
     if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
         return Bound(None, solved=True)
     solved = status == highspy.HighsModelStatus.kOptimal
+    if integer and solved:
+        return Bound(round(info.objective_function_value), solved)
     best = info.mip_dual_bound if integer else info.objective_function_value if solved else 0.0
     return Bound(max(0, ceil(best - max(1e-6, 1e-9 * best))), solved)

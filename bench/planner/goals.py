@@ -106,7 +106,7 @@ def _s3(rows: Sequence[Row]) -> Iterator[Goal]:
         text = f"{_over(worst):.4f} at worst ({worst.problem.name})"
         yield Goal("S3", "cost within 1.01 of the linear bound", text, _over(worst) <= 1.01, _rounding(worst))
         alike = [row for row in bounded if len(row.problem.gangs[0].sets) == 1 and row.integer and row.integer.solved]
-        equal = [row for row in alike if row.integer and row.ours.cost - (row.integer.cost or 0) <= 1]
+        equal = [row for row in alike if row.integer and row.ours.cost == row.integer.cost]
         yield Goal(
             "S3", "cost equal to the optimum for identical pods", f"{len(equal)} of {len(alike)} cases", len(equal) == len(alike)
         )
