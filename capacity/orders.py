@@ -7,7 +7,7 @@ from capacity.couplings import Even
 from capacity.question import Question
 
 if TYPE_CHECKING:
-    from capacity.prove import Place
+    from capacity.evidence import Place
 
 MAX_STATES = 20_000
 """States beyond which nothing is said."""
