@@ -75,7 +75,7 @@ def _on_hosts(programme: Programme, field: Field, rule: Rule | Bind) -> None:
     """What is left of rules about single hosts when their patterns are known."""
     if isinstance(rule, Many):
         programme.least(field.nodes(rule.role), rule.nodes)
-    if isinstance(rule, Follow) and not rule.first:
+    if isinstance(rule, Follow) and not rule.first and not rule.met:  # hosts that running pods meet are not told apart here
         others = {j for other in rule.others for j in field.nodes(other)}
         for j in field.nodes(rule.role):
             if j not in others:

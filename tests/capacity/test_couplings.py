@@ -291,3 +291,11 @@ def test_slots_are_taken_in_reserve_for_what_others_may_take() -> None:
     assert survives(outcome)
     assert isinstance(outcome, Plan)
     assert (outcome.cost, outcome.gap, len(outcome.uses)) == (15, 0, 1)
+
+
+def test_hosts_where_running_pods_meet_the_affinity_need_no_other() -> None:
+    """Two workers of 2 on 4 and 2, or beside two leaders of 1: it takes luck, but it can be; seen on the real scheduler."""
+    first, _, second, _ = (replace(one, pods=(Running("", {"app": "x"}),)) for one in racks(4, 0, 2, 0))
+    workers, leaders = pods("w", 2, gpu=2, near=(near(HOSTNAME),)), replace(app(2), name="l")
+    assert isinstance(plan(gang(workers, leaders), snapshot(first, second), ANY), Undecidable)
+    assert isinstance(plan(gang(replace(workers, count=3), leaders), snapshot(first, second), ANY), Shortfall)
