@@ -9,7 +9,6 @@ from capacity.instants import clock
 from capacity.loosen import INSTANCE_TYPE, Question
 from capacity.model import (
     ZONE,
-    Budget,
     CapacityType,
     Change,
     Constraint,
@@ -24,6 +23,7 @@ from capacity.model import (
 from capacity.quantity import dollars
 from capacity.requirements import Taint, untolerated
 from capacity.rooms import but_for, but_for_holder, enough, enough_scattered
+from capacity.snapshot import taken
 from capacity.survey import Survey
 from capacity.topology import required_key, wider
 
@@ -68,11 +68,7 @@ def keys(question: Question) -> list[str]:
 
 def broken(plan: Plan, snapshot: Snapshot) -> list[str]:
     """The limits that a plan takes more of than is left."""
-    return [budget.text for budget in snapshot.budgets if _taken(plan, budget) > budget.left]
-
-
-def _taken(plan: Plan, budget: Budget) -> int:
-    return sum(purchase.count * budget.weight.get(purchase.offering.name, 0) for purchase in plan.purchases)
+    return [budget.text for budget in snapshot.budgets if taken(budget, plan) > budget.left]
 
 
 def _say(text: str) -> Callable[[Plan], str]:

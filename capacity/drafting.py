@@ -87,11 +87,11 @@ def widened(asked: Question, plan: Plan) -> Iterator[Plan]:
         or any(one.binds for one in ways(asked.pod_sets, asked.snapshot.topology_keys, asked.preferences))
     ):
         return
+    judge = Judge(asked, lucky_mixes, {})
+    hosts = [judge.host(new_host(one.offering, asked.snapshot.topology_keys)) for one in plan.purchases]
     everyone = range(len(asked.roles))
     for chosen in (everyone, *([role] for role in everyone)):
-        judge = Judge(asked, lucky_mixes, {})
         uses = tuple(replace(use, pods=_more(asked, judge.node(use.node)[0], use.pods, chosen)) for use in plan.uses)
-        hosts = [judge.host(new_host(one.offering, asked.snapshot.topology_keys)) for one in plan.purchases]
         purchases = tuple(
             replace(one, pods=_more(asked, patterns, one.pods, chosen))
             for one, patterns in zip(plan.purchases, hosts, strict=True)
