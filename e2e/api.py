@@ -3,10 +3,20 @@
 import http.client
 import json
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from kube.resources import Kind
+
+
+def path(kind: Kind, namespace: str = "", name: str = "") -> str:
+    """Where the API server keeps the kind, or one object of it; `namespace` is left out for cluster-scoped kinds."""
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    within = f"/namespaces/{namespace}" if kind.namespaced and namespace else ""
+    return f"{root}{within}/{kind.plural}" + (f"/{name}" if name else "")
 
 
 @dataclass(frozen=True)
@@ -36,17 +46,35 @@ class Api:
         self._connection = http.client.HTTPSConnection(urlsplit(cluster["server"]).netloc, timeout=30, context=context)
         self._headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}", "Content-Type": "application/json"}
 
+    def get(self, kind: Kind, namespace: str = "", name: str = "") -> dict[str, Any]:
+        """One object, or without a name the list of a kind. Raises LookupError with the server's words."""
+        answer = self.call("GET", path(kind, namespace, name))
+        if not answer.accepted:
+            raise LookupError(answer.body.get("message"))
+        return answer.body
+
+    def merge(self, kind: Kind, namespace: str, name: str, patch: Any, subresource: str = "") -> dict[str, Any]:
+        """Applies a JSON merge patch. Raises LookupError with the server's words."""
+        target = path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
+        answer = self._answer("PATCH", target, json.dumps(patch), {"Content-Type": "application/merge-patch+json"})
+        if not answer.accepted:
+            raise LookupError(answer.body.get("message"))
+        return answer.body
+
     def call(self, method: str, path: str, body: Any = None, **query: str) -> Answer:
         target = f"{path}?{'&'.join(f'{key}={value}' for key, value in query.items())}"
         content = json.dumps(body) if body is not None else None
+        return self._answer(method, target, content, {})
+
+    def _answer(self, method: str, target: str, content: str | None, headers: Mapping[str, str]) -> Answer:
         try:
-            return self._send(method, target, content)
+            return self._send(method, target, content, headers)
         except (OSError, http.client.HTTPException):  # the server ends a connection that was idle for long; the next is a new one
             self._connection.close()
-            return self._send(method, target, content)
+            return self._send(method, target, content, headers)
 
-    def _send(self, method: str, target: str, content: str | None) -> Answer:
-        self._connection.request(method, target, content, self._headers)
+    def _send(self, method: str, target: str, content: str | None, headers: Mapping[str, str]) -> Answer:
+        self._connection.request(method, target, content, {**self._headers, **headers})
         response = self._connection.getresponse()
         return Answer(response.status, json.loads(response.read()))
 

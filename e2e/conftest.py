@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
-from e2e import scenario
+from e2e import ports, scenario
 from e2e.api import Api
+from e2e.cluster import Cluster
 from e2e.controlplane import build
 from e2e.controlplane.cluster import RUNS, ControlPlane
 from e2e.controlplane.progress import plain
 from e2e.scenario import Scenario
 from e2e.spans import SpanReceiver
-from e2e.stack import ROOT, Stack
+from e2e.stack import NAMESPACE, ROOT, Program, Stack
 
 Kubectl = Callable[..., str]
 
@@ -114,3 +116,33 @@ def corner(stack: Stack, namespace: str, shapes: Iterator[str]) -> Iterator[Scen
     made = Scenario(stack, namespace, next(shapes))
     yield made
     made.clear()
+
+
+@pytest.fixture(scope="module")
+def admission(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """The admission service alone, with the rights of its own role, no more."""
+    directory = tmp_path_factory.mktemp("admission")
+    Stack(controlplane, directory, {}).install()
+    address = f"127.0.0.1:{ports.take()[0]}"
+    config = {
+        "apiVersion": "config.corral.dev/v1alpha1",
+        "kind": "Configuration",
+        "health": {"bindAddress": address},
+        "metrics": {"bindAddress": address},
+        "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 10, "renewDeadline": 8, "retryPeriod": 1},
+        "clientConnection": {"kubeconfig": str(controlplane.service_account(NAMESPACE, "corral-admission"))},
+    }
+    path = directory / "admission.yaml"
+    path.write_text(yaml.safe_dump(config))
+    program = Program("admission", path, directory / "admission.log", f"http://{address}/readyz", {})
+    program.start()
+    yield program
+    assert program.stop() == 0, program.tail()
+
+
+@pytest.fixture
+def cluster(kubectl: Kubectl, api: Api, namespace: str, admission: Program) -> Iterator[Cluster]:
+    made = Cluster(kubectl, api, namespace)
+    yield made
+    made.clear()
+    assert admission.alive, admission.tail()

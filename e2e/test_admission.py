@@ -1,219 +1,14 @@
 """The admission service against the real Kueue. The tests play the provisioner: they write the status of requests."""
 
-import json
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
-import yaml
 
-from e2e import ports
-from e2e.controlplane.cluster import ControlPlane, ControlPlaneError
-from e2e.stack import NAMESPACE, Program, Stack
-
-Kubectl = Callable[..., str]
-Json = dict[str, Any]
-T = TypeVar("T")
-
-KUEUE = "kueue.x-k8s.io/v1beta2"
-WORKLOADS = "workloads.kueue.x-k8s.io"
-BOOKING = "wl-0123456789"
-LABEL = f"{BOOKING}.booking.corral.dev/main"
-
-
-@pytest.fixture(scope="module")
-def service(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """With the rights of its own role, no more."""
-    directory = tmp_path_factory.mktemp("admission")
-    Stack(controlplane, directory, {}).install()
-    address = f"127.0.0.1:{ports.take()[0]}"
-    config = {
-        "apiVersion": "config.corral.dev/v1alpha1",
-        "kind": "Configuration",
-        "health": {"bindAddress": address},
-        "metrics": {"bindAddress": address},
-        "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 10, "renewDeadline": 8, "retryPeriod": 1},
-        "clientConnection": {"kubeconfig": str(controlplane.service_account(NAMESPACE, "corral-admission"))},
-    }
-    path = directory / "admission.yaml"
-    path.write_text(yaml.safe_dump(config))
-    program = Program("admission", path, directory / "admission.log", f"http://{address}/readyz", {})
-    program.start()
-    yield program
-    assert program.stop() == 0, program.tail()
-
-
-class Cluster:
-    """One namespace with a queue whose check is ours; all cluster-scoped objects bear the namespace's name."""
-
-    def __init__(self, kubectl: Kubectl, namespace: str) -> None:
-        self.kubectl, self.namespace = kubectl, namespace
-
-    # --- set up
-
-    def apply(self, *objects: Json) -> None:
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        self.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
-
-    def policy(self, **spec: Any) -> None:
-        self.apply(_object("corral.dev/v1alpha1", "CapacityPolicy", self.namespace, spec=spec))
-
-    def queue(self, *, parameters: Json | None = None, quota: int = 64, **policy: Any) -> None:
-        name = self.namespace
-        self.policy(**policy)
-        reference = parameters or {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": name}
-        quotas = [{"name": "cpu", "nominalQuota": 100}, {"name": "nvidia.com/gpu", "nominalQuota": quota}]
-        groups = [{"coveredResources": [q["name"] for q in quotas], "flavors": [{"name": name, "resources": quotas}]}]
-        spec = {
-            "namespaceSelector": {},
-            "resourceGroups": groups,
-            "admissionChecksStrategy": {"admissionChecks": [{"name": name}]},
-            "preemption": {"withinClusterQueue": "LowerPriority"},
-        }
-        taint = {"key": "flavor", "operator": "Exists"}
-        self.apply(
-            _object(KUEUE, "ResourceFlavor", name, spec={"nodeLabels": {"pool": name}, "tolerations": [taint]}),
-            _object(KUEUE, "AdmissionCheck", name, spec={"controllerName": "corral.dev/capacity", "parameters": reference}),
-            _object(KUEUE, "ClusterQueue", name, spec=spec),
-            _object(KUEUE, "LocalQueue", "queue", self.namespace, spec={"clusterQueue": name}),
-        )
-
-    def job(self, name: str = "job", pods: int = 4, annotations: dict[str, str] | None = None) -> None:
-        resources = {"cpu": "1", "nvidia.com/gpu": "8"}
-        containers = [{"name": "main", "image": "x", "resources": {"limits": resources}}]
-        template = {
-            "metadata": {"annotations": {"e2e.corral.dev/run-seconds": "600"}},
-            "spec": {"restartPolicy": "Never", "containers": containers},
-        }
-        made = _object("batch/v1", "Job", name, self.namespace)
-        made["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "queue"}, "annotations": annotations or {}}
-        self.apply({**made, "spec": {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template}})
-
-    def node(self, name: str) -> None:
-        amounts = {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
-        labels = {"kubernetes.io/hostname": name, "pool": self.namespace, LABEL: "true"}
-        made = _object("v1", "Node", name)
-        made["metadata"] |= {"annotations": {"kwok.x-k8s.io/node": "fake"}, "labels": labels}
-        taints = [{"key": "corral.dev/booked", "effect": "NoSchedule"}]
-        made |= {"spec": {"taints": taints}, "status": {"allocatable": amounts, "capacity": amounts}}
-        self.kubectl("create", "--filename=-", stdin=json.dumps(made))
-
-    # --- look
-
-    def get(self, *what: str) -> Json:
-        found: Json = json.loads(self.kubectl("get", *what, "--namespace", self.namespace, "--output=json"))
-        return found
-
-    def workload(self) -> Json:
-        """The only one; {} while there is none."""
-        items = self.get(WORKLOADS)["items"]
-        assert len(items) < 2
-        return items[0] if items else {}
-
-    def entry(self) -> Json:
-        return next((e for e in _status(self.workload()).get("admissionChecks") or () if e["name"] == self.namespace), {})
-
-    def requests(self) -> list[Json]:
-        return [each for each in self.get("provisioningrequests")["items"] if "deletionTimestamp" not in each["metadata"]]
-
-    def request(self, attempt: int = 1) -> Json:
-        """The only request, once it is there and of this attempt."""
-
-        def found() -> Json | None:
-            items = self.requests()
-            marks = [each["metadata"]["annotations"]["corral.dev/attempt"] for each in items]
-            return items[0] if marks == [str(attempt)] else None
-
-        return eventually(found)
-
-    def condition(self, type_: str) -> Json:
-        return next((c for c in _status(self.workload()).get("conditions") or () if c["type"] == type_), {})
-
-    def is_true(self, type_: str) -> bool:
-        return bool(self.condition(type_).get("status") == "True")
-
-    def active(self) -> Json:
-        """The condition Active of the check."""
-        conditions = _status(self.get("admissioncheck", self.namespace)).get("conditions") or ()
-        return next((c for c in conditions if c["type"] == "Active"), {})
-
-    def events(self) -> dict[str, str]:
-        """Note by reason of the events about Workloads."""
-        items = self.get("events.events.k8s.io")["items"]
-        return {each["reason"]: each["note"] for each in items if each["regarding"]["kind"] == "Workload"}
-
-    # --- play the provisioner
-
-    def answer(
-        self, request: Json, type_: str, *, status: str = "True", reason: str = "", message: str = "", booking: str = ""
-    ) -> None:
-        name = request["metadata"]["name"]
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        condition = {"type": type_, "status": status, "reason": reason or type_, "message": message, "lastTransitionTime": now}
-        present = [
-            each for each in _status(self.get("provisioningrequest", name)).get("conditions") or () if each["type"] != type_
-        ]
-        change: Json = {"conditions": [*present, condition]}
-        if booking:
-            change["provisioningClassDetails"] = {"Booking": booking, "NodesByPodSet": '{"main":4}', "CostPerHour": "0"}
-        patch = json.dumps({"status": change})
-        self.kubectl(
-            "patch", "provisioningrequest", name, "-n", self.namespace, "--subresource=status", "--type=merge", "--patch", patch
-        )
-
-    def provision(self, request: Json) -> None:
-        self.answer(request, "Accepted")
-        self.answer(request, "Provisioned", message="4 nodes in rack r1", booking=BOOKING)
-
-    def admitted(self) -> Json:
-        """A job of which everything is provisioned, admitted."""
-        self.job()
-        request = self.request()
-        self.provision(request)
-        eventually(lambda: self.is_true("Admitted"))
-        return request
-
-
-def _object(api_version: str, kind: str, name: str, namespace: str = "", **parts: Any) -> Json:
-    meta = {"name": name, "namespace": namespace} if namespace else {"name": name}
-    return {"apiVersion": api_version, "kind": kind, "metadata": meta, **parts}
-
-
-def _status(found: Json) -> Json:
-    return found.get("status") or {}
-
-
-def eventually(check: Callable[[], T | None], seconds: float = 30.0) -> T:
-    """What `check` gives once it is true."""
-    end = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < end, "didn't come true in time"
-        time.sleep(0.2)
-    return found
-
-
-def holds(check: Callable[[], bool], seconds: float = 3.0) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        assert check()
-        time.sleep(0.3)
-
-
-@pytest.fixture
-def cluster(kubectl: Kubectl, namespace: str, service: Program) -> Iterator[Cluster]:
-    yield Cluster(kubectl, namespace)
-    for kind in (
-        "clusterqueue",
-        "admissioncheck",
-        "resourceflavor",
-        "capacitypolicy",
-        "provisioningrequestconfig",
-        "workloadpriorityclass",
-    ):
-        kubectl("delete", kind, namespace, "--ignore-not-found", "--wait=false")
-    assert service.alive, service.tail()
+from e2e.cluster import KUEUE, Cluster, Kubectl, eventually, holds, made
+from e2e.controlplane.cluster import ControlPlaneError
+from e2e.stack import Program
+from kube import resources
 
 
 def test_a_gang_is_admitted_onto_its_booked_nodes(cluster: Cluster, kubectl: Kubectl) -> None:
@@ -229,7 +24,7 @@ def test_a_gang_is_admitted_onto_its_booked_nodes(cluster: Cluster, kubectl: Kub
     assert request["metadata"]["labels"] == {"kueue.x-k8s.io/managed": "true", "corral.dev/workload-uid": uid}
     assert request["metadata"]["annotations"]["tracing.k8s.io/traceparent"].startswith(f"00-{uid.replace('-', '')}-")
     [pods] = spec["podSets"]
-    template = cluster.get("podtemplate", pods["podTemplateRef"]["name"])
+    template = cluster.get(resources.POD_TEMPLATES, pods["podTemplateRef"]["name"])
     assert pods["count"] == 4
     assert [o["uid"] for o in template["metadata"]["ownerReferences"]] == [uid]
     assert [o["uid"] for o in request["metadata"]["ownerReferences"]] == [template["metadata"]["uid"]]
@@ -259,7 +54,7 @@ def test_a_gang_is_admitted_onto_its_booked_nodes(cluster: Cluster, kubectl: Kub
 
 
 def bound(cluster: Cluster) -> list[str]:
-    return [pod["spec"]["nodeName"] for pod in cluster.get("pods")["items"] if "nodeName" in pod["spec"]]
+    return [pod["spec"]["nodeName"] for pod in cluster.get(resources.PODS)["items"] if "nodeName" in pod["spec"]]
 
 
 def test_a_failed_attempt_is_followed_by_another(cluster: Cluster) -> None:
@@ -311,15 +106,15 @@ def test_the_end_of_attempts_deactivates_the_workload(cluster: Cluster, limit: i
 def test_preemption_gives_the_capacity_back_and_starts_anew(cluster: Cluster) -> None:
     cluster.queue(quota=32)
     first = cluster.admitted()
-    cluster.apply({**_object(KUEUE, "WorkloadPriorityClass", cluster.namespace), "value": 1000})
-    made = json.loads(cluster.kubectl("get", "job", "job", "-n", cluster.namespace, "-o", "json"))
+    cluster.apply({**made(KUEUE, "WorkloadPriorityClass", cluster.namespace), "value": 1000})
+    first_job = cluster.get(resources.JOBS, "job")
     labels = {"kueue.x-k8s.io/queue-name": "queue", "kueue.x-k8s.io/priority-class": cluster.namespace}
-    urgent = _object("batch/v1", "Job", "urgent", cluster.namespace)
+    urgent = made("batch/v1", "Job", "urgent", cluster.namespace)
     urgent["metadata"]["labels"] = labels
     containers = [{"name": "main", "image": "x", "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "8"}}}]
     spec = {"parallelism": 4, "completions": 4, "template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
     cluster.apply({**urgent, "spec": spec})
-    assert made["spec"]["parallelism"] == 4
+    assert first_job["spec"]["parallelism"] == 4
 
     def only_the_urgent() -> bool:
         owners = [each["metadata"]["annotations"]["corral.dev/workload"] for each in cluster.requests()]
@@ -342,7 +137,7 @@ def test_a_finished_job_gives_its_capacity_back(cluster: Cluster) -> None:
     patch = '{"spec":{"activeDeadlineSeconds":1}}'  # the job fails, which finishes its workload as success does
     cluster.kubectl("patch", "job", "job", "-n", cluster.namespace, "--type=merge", "--patch", patch)
     eventually(lambda: cluster.is_true("Finished"))
-    eventually(lambda: not cluster.requests() and not cluster.get("podtemplates")["items"])
+    eventually(lambda: not cluster.requests() and not cluster.get(resources.POD_TEMPLATES)["items"])
 
 
 @pytest.mark.parametrize("state", ["Retry", "Rejected", "Ready"])
@@ -352,8 +147,8 @@ def test_a_state_without_quota_heals(cluster: Cluster, state: str) -> None:
     cluster.job()
     entry = eventually(cluster.entry)
     name = cluster.workload()["metadata"]["name"]
-    patch = json.dumps({"status": {"admissionChecks": [{**entry, "state": state, "message": "by hand"}]}})
-    cluster.kubectl("patch", WORKLOADS, name, "-n", cluster.namespace, "--subresource=status", "--type=merge", "--patch", patch)
+    patch = {"status": {"admissionChecks": [{**entry, "state": state, "message": "by hand"}]}}
+    cluster.api.merge(resources.WORKLOADS, cluster.namespace, name, patch, subresource="status")
     eventually(lambda: (cluster.entry()["state"], cluster.entry()["message"]) == ("Pending", "Waiting for quota"))
 
 
@@ -362,7 +157,7 @@ def test_deleted_jobs_leave_nothing(cluster: Cluster) -> None:
     cluster.admitted()
     cluster.kubectl("delete", "job", "job", "-n", cluster.namespace)
     eventually(lambda: not cluster.requests())
-    eventually(lambda: not cluster.get("podtemplates")["items"])
+    eventually(lambda: not cluster.get(resources.POD_TEMPLATES)["items"])
     eventually(lambda: not cluster.workload())
 
 
@@ -397,7 +192,7 @@ def test_a_deleted_request_is_made_anew(cluster: Cluster) -> None:
 def test_parameters_are_checked_and_the_remedy_frees_the_queue(cluster: Cluster) -> None:
     reference = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace}
     cluster.queue(parameters=reference)
-    config = _object(KUEUE, "ProvisioningRequestConfig", cluster.namespace)
+    config = made(KUEUE, "ProvisioningRequestConfig", cluster.namespace)
 
     def bad(words: str) -> None:
         eventually(lambda: words in cluster.active().get("message", ""))
@@ -438,7 +233,7 @@ def test_names_of_240_characters(cluster: Cluster) -> None:
     containers = [{"name": "main", "image": "x", "resources": {"requests": amounts, "limits": amounts}}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
     spec = {"queueName": "queue", "podSets": [{"name": "main", "count": 2, "template": template}]}
-    cluster.apply(_object(KUEUE, "Workload", name, cluster.namespace, spec=spec))
+    cluster.apply(made(KUEUE, "Workload", name, cluster.namespace, spec=spec))
     request = cluster.request()
     assert len(request["metadata"]["name"]) <= 63
     cluster.provision(request)
@@ -452,7 +247,7 @@ def test_a_template_that_the_api_server_refuses_is_the_users_mistake(cluster: Cl
     containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "8"}}}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
     spec = {"queueName": "queue", "podSets": [{"name": "main", "count": 2, "template": template}]}
-    cluster.apply(_object(KUEUE, "Workload", "by-hand", cluster.namespace, spec=spec))
+    cluster.apply(made(KUEUE, "Workload", "by-hand", cluster.namespace, spec=spec))
     eventually(lambda: cluster.workload() and cluster.workload()["spec"].get("active") is False)
     assert "Limit must be set" in cluster.events()["AdmissionCheckUpdated"]
 
@@ -470,7 +265,7 @@ def test_kueues_own_controller_leaves_our_requests_alone(cluster: Cluster) -> No
     cluster.queue()
     cluster.job()
     request = cluster.request()
-    foreign = _object("autoscaling.x-k8s.io/v1", "ProvisioningRequest", "foreign", cluster.namespace)
+    foreign = made("autoscaling.x-k8s.io/v1", "ProvisioningRequest", "foreign", cluster.namespace)
     owner = cluster.workload()["metadata"]
     foreign["metadata"]["ownerReferences"] = [
         {"apiVersion": KUEUE, "kind": "Workload", "name": owner["name"], "uid": owner["uid"]}
@@ -482,27 +277,27 @@ def test_kueues_own_controller_leaves_our_requests_alone(cluster: Cluster) -> No
     holds(lambda: [each["metadata"]["uid"] for each in cluster.requests()] == [request["metadata"]["uid"]])
 
 
-def test_a_restart_goes_on_where_it_was(cluster: Cluster, service: Program) -> None:
+def test_a_restart_goes_on_where_it_was(cluster: Cluster, admission: Program) -> None:
     cluster.queue()
     cluster.job()
     request = cluster.request()
-    assert service.stop(9) == -9
+    assert admission.stop(9) == -9
     cluster.provision(request)
-    service.start()
+    admission.start()
     eventually(lambda: cluster.is_true("Admitted"))
     assert [each["metadata"]["uid"] for each in cluster.requests()] == [request["metadata"]["uid"]]
 
 
-def test_a_request_planted_under_our_name_is_replaced(cluster: Cluster, service: Program) -> None:
+def test_a_request_planted_under_our_name_is_replaced(cluster: Cluster, admission: Program) -> None:
     """Who may write requests can foresee the name of the next one; status written by hand must not admit anything."""
     cluster.queue()
     cluster.job()
     request = cluster.request()
-    assert service.stop() == 0
+    assert admission.stop() == 0
     cluster.kubectl("delete", "provisioningrequest", request["metadata"]["name"], "-n", cluster.namespace)
-    planted = _object("autoscaling.x-k8s.io/v1", "ProvisioningRequest", request["metadata"]["name"], cluster.namespace)
+    planted = made("autoscaling.x-k8s.io/v1", "ProvisioningRequest", request["metadata"]["name"], cluster.namespace)
     cluster.apply({**planted, "spec": request["spec"]})
-    service.start()
+    admission.start()
     again = eventually(lambda: next((r for r in cluster.requests() if "ownerReferences" in r["metadata"]), None))
     assert again["metadata"]["name"] == request["metadata"]["name"]
 
