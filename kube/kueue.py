@@ -97,11 +97,19 @@ class RequeueState(Record, frozen=True, kw_only=True):
     requeue_at: str | None = None
 
 
+class ReclaimablePod(Record, frozen=True, kw_only=True):
+    """How many pods of the pod set `name` are over, so that no quota is needed for them any more."""
+
+    name: str
+    count: int = 0
+
+
 class WorkloadStatus(Record, frozen=True, kw_only=True):
     admission: Admission | None = None
     admission_checks: tuple[AdmissionCheckState, ...] = ()
     conditions: tuple[StatusCondition, ...] = ()
     requeue_state: RequeueState | None = None
+    reclaimable_pods: tuple[ReclaimablePod, ...] = ()
 
 
 class Workload(Record, frozen=True, kw_only=True):

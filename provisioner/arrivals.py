@@ -61,11 +61,12 @@ def _plan(view: View, booking: ours.Booking, there: Callable[[str], Counter[str]
 def _pods(
     view: View, booking: ours.Booking, nodes: Mapping[str, Slots], there: Callable[[str], Counter[str]]
 ) -> Mapping[str, Running]:
-    """One pod of each pod set that isn't complete."""
+    """One pod of each pod set of which not all run that are not over."""
     running: Counter[str] = Counter()
     for node in nodes:
         running.update(there(node))
-    short = {each.name for each in booking.spec.pod_sets if running[each.label] < each.count}
+    left = view.left_of(booking)
+    short = {each.name for each in booking.spec.pod_sets if running[each.label] < left[each.name]}
     return {name: pod for name, pod in view.pods_of(booking).items() if name in short} if short else {}
 
 

@@ -1,4 +1,6 @@
-"""What the state tells of a booking's gang: its pods, as their templates show them, and its name and end as others see it."""
+"""What the state tells of a booking's gang: its pods, as their templates show them, how many it has left, and its name and end as
+others see it.
+"""
 
 from collections.abc import Mapping
 
@@ -6,6 +8,7 @@ from capacity.model import Holder, Running
 from capacity.snapshot import arriving
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
+from kube.kueue import Workload
 from kube.podspec import pod_set, template
 from kube.requests import PodSpecError
 from kube.times import instant
@@ -32,6 +35,20 @@ def pods_of(booking: ours.Booking, state: State) -> Mapping[str, Running]:
     return found
 
 
+def left_of(booking: ours.Booking, state: State) -> Mapping[str, int]:
+    """How many pods of each pod set are not over, by its name: none of a finished Workload. While it runs, those are that its kind
+    of job reports to have succeeded and not to run again (Workload `reclaimablePods`, Kueue 0.17.0); after partial admission some
+    of them count as not over.
+    """
+    asked = {each.name: each.count for each in booking.spec.pod_sets}
+    workload = _workload(booking, state)
+    if workload is None:
+        return asked
+    over = {each.name: each.count for each in workload.status.reclaimable_pods}
+    still = {each.name: 0 if workload.finished else each.count - over.get(each.name, 0) for each in workload.spec.pod_sets}
+    return {name: min(count, still.get(name, count)) for name, count in asked.items()}
+
+
 def holder_of(booking: ours.Booking, state: State) -> Holder:
     """It ends at the latest when its run time is over, if that is known and its first pod has come."""
     started, duration = booking.status.first_pod_at, _run_duration(booking, state)
@@ -44,7 +61,7 @@ def _title(booking: ours.Booking, state: State) -> str:
     key = booking.spec.workload
     if key is None:
         return booking.spec.request.name
-    workload = state.workloads.get((key.namespace, key.name))
+    workload = _workload(booking, state)
     owners = workload.metadata.owner_references if workload else ()
     return next((f"{owner.kind.lower()}/{owner.name}" for owner in owners if owner.controller), key.name)
 
@@ -57,6 +74,12 @@ def _run_duration(booking: ours.Booking, state: State) -> int | None:
         return terms(request.spec.parameters, lambda name: state.policies.get(("", name))).run_duration
     except ParameterError:
         return None
+
+
+def _workload(booking: ours.Booking, state: State) -> Workload | None:
+    key = booking.spec.workload
+    found = state.workloads.get((key.namespace, key.name)) if key else None
+    return found if found and key and found.metadata.uid == key.uid else None
 
 
 def _request(booking: ours.Booking, state: State) -> ProvisioningRequest | None:

@@ -10,7 +10,7 @@ from kube import core, ours
 from kube.pools import POOL_LABEL, selects
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Instance, InstanceState
-from provisioner.company import holder_of, pods_of
+from provisioner.company import holder_of, left_of, pods_of
 from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_PURCHASE, Known, State
 
 OVER = frozenset({"Released", "Failed"})
@@ -27,6 +27,10 @@ def unseen_pods(_: ours.Booking) -> Mapping[str, Running]:
     return {}
 
 
+def all_left(booking: ours.Booking) -> Mapping[str, int]:
+    return {each.name: each.count for each in booking.spec.pod_sets}
+
+
 def unseen_gang(booking: ours.Booking) -> Holder:
     return Holder(booking.spec.request.name)
 
@@ -35,7 +39,8 @@ def unseen_gang(booking: ours.Booking) -> Holder:
 class View:
     """`pods_on` gives the pods that count on a node, by its name; `spent` each pool's on-demand micro-dollars of the day.
 
-    `pods_of` gives one pod of each pod set of a booking, as far as it is known; `holder_of` how others see the booking.
+    `pods_of` gives one pod of each pod set of a booking, as far as it is known, and `left_of` how many are not over; `holder_of`
+    how others see the booking.
     """
 
     now: datetime
@@ -48,6 +53,7 @@ class View:
     spent: Mapping[str, int] = field(default_factory=dict)
     pods_on: Callable[[str], Iterable[core.Pod]] = no_pods
     pods_of: Callable[[ours.Booking], Mapping[str, Running]] = unseen_pods
+    left_of: Callable[[ours.Booking], Mapping[str, int]] = all_left
     holder_of: Callable[[ours.Booking], Holder] = unseen_gang
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
 
@@ -119,6 +125,7 @@ def take(state: State, now: datetime, more: Mapping[str, ours.Booking] | None = 
         spent={name: state.ledger.spent(name, bookings, now) for name in pools},
         pods_on=state.pods_on,
         pods_of=partial(pods_of, state=state),
+        left_of=partial(left_of, state=state),
         holder_of=partial(holder_of, state=state),
         namespaces=state.namespace_labels(),
     )

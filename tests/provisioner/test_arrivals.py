@@ -40,6 +40,12 @@ def test_a_complete_gang_waits_for_nobody() -> None:
     assert plan(held, {"n": 1}).pods == {"main": COMING}
 
 
+@pytest.mark.parametrize(("left", "coming"), [pytest.param(2, True, id="one to come"), pytest.param(1, False, id="one is over")])
+def test_pods_that_are_over_come_no_more(left: int, *, coming: bool) -> None:
+    found = plan(booking("b", nodes=("n", "m")), {"n": 1}, left_of=lambda _: {"main": left})
+    assert found.pods == ({"main": COMING} if coming else {})
+
+
 @pytest.mark.parametrize("phase", ["Releasing", "Failing", "Released", "Failed"])
 def test_a_booking_that_ends_waits_for_nothing(phase: Any) -> None:
     seen = view(bookings=(booking("b", purchase(), phase=phase),))

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from capacity.model import Holder, Running
 from capacity.requirements import HostPort
 from kube import ours
-from kube.meta import ObjectKey, OwnerReference
-from provisioner.company import holder_of, pods_of
+from kube.kueue import Workload
+from kube.meta import ObjectKey, OwnerReference, decode
+from provisioner.company import holder_of, left_of, pods_of
 from tests.provisioner.make import NOW, booking, policy, request, template, workload
 from tests.provisioner.world_of_requests import World
 
@@ -78,6 +79,29 @@ def test_a_holder_ends_when_its_run_time_is_over(run_time: str, first_pod: str |
     there.add(policy(runDuration={"default": run_time}))
     there.ask()
     assert holder_of(held(first_pod_at=first_pod), there.state).ends == ends
+
+
+@pytest.mark.parametrize(
+    ("uid", "over", "conditions", "left"),
+    [
+        pytest.param("wl-uid", None, {}, 2, id="none is over"),
+        pytest.param("wl-uid", 3, {}, 1, id="three of the four of its Workload are"),
+        pytest.param("wl-uid", 1, {}, 2, id="one was over before it was booked"),
+        pytest.param("wl-uid", None, {"Finished": "True"}, 0, id="finished"),
+        pytest.param("another", 4, {}, 2, id="a Workload made anew"),
+    ],
+)
+def test_pods_that_are_not_over(uid: str, over: int | None, conditions: dict[str, str], left: int) -> None:
+    """The booking holds two of the Workload's four pods."""
+    there = world()
+    raw = workload(uid=uid, conditions={"QuotaReserved": "True", **conditions}).to_json()
+    raw["status"]["reclaimablePods"] = [] if over is None else [{"name": "main", "count": over}]
+    there.add(decode(raw, Workload))
+    assert left_of(held(), there.state) == {"main": left}
+
+
+def test_of_a_bare_request_all_pods_are_left() -> None:
+    assert left_of(held(bare=True), world().state) == {"main": 2}
 
 
 def test_without_a_policy_its_run_time_is_unknown() -> None:
