@@ -66,7 +66,8 @@ class PodSet:
     all of which must match, too. `near` and `apart` are the required inter-pod terms. `required_topology` is the node label key
     whose one value must hold all pods of the gang's pod sets that name the same key and the same `topology_group`.
     `placed_by_kueue`: topology-aware scheduling pins each pod to a host, kube-scheduler has no choice. `undecidable` lists what
-    this planner does not model about the pod (a resource claim, another scheduler, …), each a short phrase for people.
+    this planner does not model about the pod (a resource claim, another scheduler, …), `awaits` what isn't there yet of what the
+    pod names (its volume's claim, …), each a short phrase for people.
     """
 
     name: str
@@ -78,6 +79,7 @@ class PodSet:
     required_topology: str | None = None
     preferred_topology: str | None = None
     undecidable: tuple[str, ...] = ()
+    awaits: tuple[str, ...] = ()
     namespace: str = ""
     labels: Labels = field(default_factory=dict)
     ports: tuple[HostPort, ...] = ()

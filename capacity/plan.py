@@ -20,7 +20,7 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     proven once more, apart from the search, before it is returned.
     """
     if unclear := _unclear(gang):
-        return Undecidable(unclear, lasting=True)
+        return unclear
     common = quick.answer(gang, snapshot, preferences)
     if common is not None:
         return common.plan or explain(gang, snapshot, preferences)
@@ -88,8 +88,11 @@ def _improved(asked: Question, found: Plan) -> Plan:
     return without_luck(asked, best, found.cost) or replace(found, gap=gap)
 
 
-def _unclear(gang: Gang) -> tuple[str, ...]:
-    return tuple(f"{one.name}: {phrase}" for one in gang.pod_sets if one.count > 0 for phrase in one.undecidable)
+def _unclear(gang: Gang) -> Undecidable | None:
+    """What isn't there yet may come; what isn't modelled stays so."""
+    some = [one for one in gang.pod_sets if one.count > 0]
+    reasons = tuple(f"{one.name}: {phrase}" for one in some for phrase in (*one.undecidable, *one.awaits))
+    return Undecidable(reasons, lasting=any(one.undecidable for one in some)) if reasons else None
 
 
 def _unproven(flaws: tuple[str, ...]) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ def verdict(pod_set: PodSet, node: Node, snapshot: Snapshot) -> Verdict:
     profile. A booking's taint counts as any other here, and so does cordoning, which a pod may tolerate
     (nodeunschedulable/node_unschedulable.go); readiness plays no part.
     """
-    if pod_set.undecidable:
-        return Verdict(Answer.UNDECIDABLE, "; ".join(pod_set.undecidable))
+    if unclear := (*pod_set.undecidable, *pod_set.awaits):
+        return Verdict(Answer.UNDECIDABLE, "; ".join(unclear))
     why = next((why for why in _obstacles(pod_set, node, snapshot) if why), "")
     return Verdict(Answer.NO_FIT if why else Answer.FIT, why)
 

@@ -1,7 +1,7 @@
 """From a pod template to the planner's PodSet: the pod as the API server will admit it, and what about it can't be decided.
 
 Source: kube-scheduler 1.36.3, default profile. What that profile filters on and the planner doesn't model is named in
-`undecidable`.
+`undecidable`, what the pod names that isn't there yet in `awaits`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,7 +72,7 @@ def pod_set(
     requests = pod_requests(spec)
     labels = template.metadata.labels
     where = levels(name, template.metadata.annotations)
-    reach, doubts = reaches(spec, count, namespace, volumes)
+    reach = reaches(spec, count, namespace, volumes)
     return PodSet(
         name=name,
         count=count,
@@ -83,19 +83,20 @@ def pod_set(
         required_topology=where.required,
         preferred_topology=where.preferred,
         undecidable=(
-            *_undecidable(spec, runtime_classes),
-            *doubts,
+            *_undecidable(spec),
+            *reach.doubts,
             *unplanned(template.metadata.annotations),
             *_unknown_company(spec, labels, namespaces),
             *_device_backed(requests, device_resources),
         ),
+        awaits=(*_awaited(spec, runtime_classes), *reach.awaits),
         namespace=namespace,
         labels={**given_labels(template.metadata.annotations), **labels},
         ports=podrules.host_ports(spec),
         near=podrules.near(spec, namespace, labels, namespaces),
         apart=podrules.apart(spec, namespace, labels, namespaces),
         spreads=podrules.spreads(spec, labels),
-        volumes=reach,
+        volumes=reach.terms,
         topology_group=where.group,
         slices=where.slices,
         exclusive=where.exclusive,
@@ -125,7 +126,7 @@ def taints(views: Iterable[Taint]) -> tuple[requirements.Taint, ...]:
 
 
 def _with_runtime_class(spec: PodSpec, classes: Mapping[str, RuntimeClass]) -> PodSpec:
-    """What the RuntimeClass admission plugin makes of the pod; a class that isn't known changes nothing (and is undecidable)."""
+    """What the RuntimeClass admission plugin makes of the pod; a class that isn't known changes nothing (and is awaited)."""
     found = classes.get(spec.runtime_class_name)
     if found is None:
         return spec
@@ -163,13 +164,17 @@ def _affinity(spec: PodSpec) -> tuple[requirements.NodeSelectorTerm, ...] | None
 # --- what can't be decided ------------------------------------------------------------------------------------------------
 
 
-def _undecidable(spec: PodSpec, classes: Mapping[str, RuntimeClass]) -> Iterator[str]:
+def _awaited(spec: PodSpec, classes: Mapping[str, RuntimeClass]) -> Iterator[str]:
+    """Without its RuntimeClass no pod of it is admitted."""
+    if spec.runtime_class_name and spec.runtime_class_name not in classes:
+        yield f"RuntimeClass {spec.runtime_class_name} isn't there: create it"
+
+
+def _undecidable(spec: PodSpec) -> Iterator[str]:
     if spec.scheduler_name not in ("", "default-scheduler"):
         yield f"scheduler {spec.scheduler_name} places it, not default-scheduler"
     if spec.node_name:
         yield f"spec.nodeName {spec.node_name} bypasses the scheduler"
-    if spec.runtime_class_name and spec.runtime_class_name not in classes:
-        yield f"runtimeClass {spec.runtime_class_name} isn't known here, so neither are its overhead and node selector"
     for rule in (_gates, _claims):
         yield from rule(spec)
 

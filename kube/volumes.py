@@ -67,22 +67,38 @@ class _UndecidableError(Exception):
     """The text says why, as the end of a phrase that names the volume."""
 
 
+class _AwaitedError(_UndecidableError):
+    """It will be clear once an object is there, or has come so far."""
+
+
 def limited(nodes: Iterable[CSINode]) -> frozenset[str]:
     """The drivers of which some node takes only so many volumes."""
     drivers = (driver for node in nodes for driver in node.spec.drivers or ())
     return frozenset(driver.name for driver in drivers if driver.allocatable and driver.allocatable.count is not None)
 
 
-def reaches(spec: PodSpec, count: int, namespace: str, known: Volumes) -> tuple[tuple[Reach, ...], tuple[str, ...]]:
-    """Of `count` pods: what their nodes must match, one entry a volume that limits it, and why some volume can't be decided."""
+@dataclass(frozen=True, slots=True)
+class Reaches:
+    """`terms`: what nodes must match, one entry a volume that limits it. `doubts`: why some volume can't be decided; `awaits`:
+    why some can't be yet.
+    """
+
+    terms: tuple[Reach, ...] = ()
+    doubts: tuple[str, ...] = ()
+    awaits: tuple[str, ...] = ()
+
+
+def reaches(spec: PodSpec, count: int, namespace: str, known: Volumes) -> Reaches:
+    """What the volumes of `count` pods mean for where they may run."""
     found: list[Reach] = []
     doubts: list[str] = []
+    awaits: list[str] = []
     for volume in spec.volumes:
         try:
             found.extend(_reaches(volume, count, namespace, known))
         except _UndecidableError as error:
-            doubts.append(f"volume {volume.name}: {error}")
-    return tuple(found), tuple(doubts)
+            (awaits if isinstance(error, _AwaitedError) else doubts).append(f"volume {volume.name}: {error}")
+    return Reaches(tuple(found), tuple(doubts), tuple(awaits))
 
 
 def _reaches(volume: Volume, count: int, namespace: str, known: Volumes) -> Iterable[Reach]:
@@ -91,7 +107,9 @@ def _reaches(volume: Volume, count: int, namespace: str, known: Volumes) -> Iter
     if volume.ephemeral is not None:
         template = volume.ephemeral.volume_claim_template
         name = template.spec.storage_class_name if template else ""
-        return _provisioned(_default(known) if name is None else name, known)
+        if name == "":
+            raise _UndecidableError("its claim has no storage class")
+        return _provisioned(_class(name, known), known)
     for each in structs.fields(Volume):
         if each.name not in ("name", "persistent_volume_claim", "ephemeral") and getattr(volume, each.name) not in (UNSET, None):
             raise _UndecidableError(f"{each.encode_name} is limited by what else is mounted on its node")
@@ -102,39 +120,51 @@ def _of_claim(namespace: str, name: str, count: int, known: Volumes) -> Iterable
     claim = known.claims.get((namespace, name))
     what = f"PersistentVolumeClaim {name}"
     if claim is None:
-        raise _UndecidableError(f"{what} isn't known here, so neither is where its volume can be reached")
+        raise _AwaitedError(f"{what} isn't there: create it in namespace {namespace}")
     if claim.status.phase == "Lost" or claim.metadata.deletion_timestamp is not None:
-        raise _UndecidableError(f"{what} is lost or being deleted")
+        raise _AwaitedError(f"{what} is lost or being deleted: create it anew")
     if "ReadWriteOncePod" in claim.spec.access_modes:
         raise _UndecidableError(f"{what} is ReadWriteOncePod: no other pod may use it at the time")
     if claim.spec.volume_name:
         return _bound(claim, what, known)
     if _CHOSEN_NODE in claim.metadata.annotations:
-        raise _UndecidableError(f"{what} is about to get its volume for one node")
+        raise _AwaitedError(f"{what} is about to get its volume for one node")
+    storage_class = _class_of(claim, what, known)
+    if storage_class.volume_binding_mode != _LATE:
+        raise _AwaitedError(f"{what} isn't bound yet: StorageClass {storage_class.metadata.name} makes its volume at once")
     if count > 1:
         raise _UndecidableError(f"{what} isn't bound yet: its volume goes where the first of the pods does")
-    return _provisioned(_class_of(claim, known), known)
+    return _provisioned(storage_class, known)
 
 
-def _class_of(claim: PersistentVolumeClaim, known: Volumes) -> str:
+def _class_of(claim: PersistentVolumeClaim, what: str, known: Volumes) -> StorageClass:
     name = claim.metadata.annotations.get(_OLD_CLASS, claim.spec.storage_class_name)
-    return _default(known) if name is None else name
+    if name == "":
+        raise _AwaitedError(f"{what} has no storage class: bind a PersistentVolume to it")
+    return _class(name, known)
 
 
-def _default(known: Volumes) -> str:
-    """The class that admission gives to a claim that names none; of several defaults it is the newest."""
-    marked = [each.metadata for each in known.classes.values() if each.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
-    newest = max(marked, key=lambda meta: (meta.creation_timestamp or "", meta.name), default=None)
-    return newest.name if newest else ""
+def _class(name: str | None, known: Volumes) -> StorageClass:
+    """The class of this name. For None it is the one that admission gives to a claim that names none: of several defaults the
+    newest.
+    """
+    if name is not None:
+        if name not in known.classes:
+            raise _AwaitedError(f"StorageClass {name} isn't there: create it")
+        return known.classes[name]
+    marked = [each for each in known.classes.values() if each.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
+    if not marked:
+        raise _AwaitedError("its claim names no storage class, and none is the default: mark one")
+    return max(marked, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name))
 
 
 def _bound(claim: PersistentVolumeClaim, what: str, known: Volumes) -> Iterator[Reach]:
     """A claim that names a volume is no more than promised to it until the binding is completed."""
     volume = known.volumes.get(claim.spec.volume_name)
     if volume is None:
-        raise _UndecidableError(f"PersistentVolume {claim.spec.volume_name} of {what} isn't known here")
+        raise _AwaitedError(f"PersistentVolume {claim.spec.volume_name} of {what} isn't there: create it, or the claim anew")
     if _BOUND not in claim.metadata.annotations:
-        raise _UndecidableError(f"{what} isn't bound to its volume yet")
+        raise _AwaitedError(f"{what} isn't bound to its volume yet")
     if any(getattr(volume.spec, each) not in (UNSET, None) for each in _IN_TREE):
         raise _UndecidableError(f"PersistentVolume {volume.metadata.name} is of a kind that moved to a CSI driver")
     if volume.spec.csi:
@@ -169,12 +199,10 @@ def _place(key: str, label: str) -> Reach:
     return inside, renamed, placeless
 
 
-def _provisioned(name: str, known: Volumes) -> Iterator[Reach]:
+def _provisioned(found: StorageClass, known: Volumes) -> Iterator[Reach]:
     """Where a volume of the class can be made for the first pod that needs it."""
-    found = known.classes.get(name)
+    name = found.metadata.name
     what = f"StorageClass {name}"
-    if found is None:
-        raise _UndecidableError(f"{what} isn't known here" if name else "its claim has no storage class")
     if found.volume_binding_mode != _LATE:
         raise _UndecidableError(f"{what} makes the volume before it is known where the pod runs")
     if found.provisioner in _STATIC or any(_to_be_had(each, name) for each in known.volumes.values()):

@@ -180,6 +180,13 @@ def test_what_is_not_modelled_is_undecidable() -> None:
     assert isinstance(plan(gang(pods("w", 0, undecidable=("PVC",)), pods("v", 1)), snapshot(node("n")), ANY), Plan)
 
 
+def test_what_is_not_there_yet_may_come() -> None:
+    outcome = plan(gang(pods("w", 1, awaits=("PVC data",))), snapshot(node("n")), ANY)
+    assert outcome == Undecidable(("w: PVC data",), lasting=False)
+    both = gang(pods("w", 1, awaits=("PVC data",)), pods("v", 1, undecidable=("a resource claim",)))
+    assert plan(both, snapshot(node("n")), ANY) == Undecidable(("w: PVC data", "v: a resource claim"), lasting=True)
+
+
 def test_a_gang_of_nothing_has_an_empty_plan() -> None:
     outcome = plan(gang(pods("w", 0)), snapshot(), ANY)
     assert isinstance(outcome, Plan)

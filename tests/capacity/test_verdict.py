@@ -57,6 +57,11 @@ def test_what_is_not_modelled_is_undecidable() -> None:
     )
 
 
+def test_what_is_not_there_yet_is_undecidable() -> None:
+    one = node("n1")
+    assert verdict(pods("w", 1, awaits=("its claim",)), one, snapshot(one)) == Verdict(Answer.UNDECIDABLE, "its claim")
+
+
 def in_rack(name: str, rack: str | None, running: int, **more: Any) -> Node:
     return node(name, labels={} if rack is None else {RACK: rack}, pods=(ME,) * running, **more)
 

@@ -90,7 +90,6 @@ def test_a_known_runtime_class_adds_what_it_adds() -> None:
     assert result.tolerations[0] == Tolerated("kata", "Exists")
 
 
-CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 
 
@@ -114,9 +113,9 @@ SELF = terms({"topologyKey": "rack", "labelSelector": {"matchLabels": {"a": "b"}
         pytest.param({"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}, [], id="Kueue's gate"),
         pytest.param({"schedulingGates": [{"name": "a/b"}]}, ["scheduling gate a/b holds it back"], id="another gate"),
         pytest.param(
-            {"volumes": [CLAIM]},
-            ["volume data: PersistentVolumeClaim data isn't known here, so neither is where its volume can be reached"],
-            id="claim that isn't known",
+            {"volumes": [{"name": "v", "iscsi": {"lun": 1}}]},
+            ["volume v: iscsi is limited by what else is mounted on its node"],
+            id="volume that isn't modelled",
         ),
         pytest.param({"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}, [], id="host port"),
         pytest.param(
@@ -147,15 +146,20 @@ SELF = terms({"topologyKey": "rack", "labelSelector": {"matchLabels": {"a": "b"}
         pytest.param(
             {"affinity": {"podAffinity": terms({"topologyKey": "rack", "namespaceSelector": {}})}}, [], id="all namespaces"
         ),
-        pytest.param(
-            {"runtimeClassName": "gvisor"},
-            ["runtimeClass gvisor isn't known here, so neither are its overhead and node selector"],
-            id="unknown runtime class",
-        ),
     ],
 )
 def test_names_what_it_cant_decide(spec: dict[str, Any], reasons: list[str]) -> None:
     assert list(of(spec).undecidable) == reasons
+
+
+def test_waits_for_what_the_pod_names() -> None:
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    result = of({"runtimeClassName": "gvisor", "volumes": [claim]}, namespace="team")
+    assert result.undecidable == ()
+    assert result.awaits == (
+        "RuntimeClass gvisor isn't there: create it",
+        "volume v: PersistentVolumeClaim data isn't there: create it in namespace team",
+    )
 
 
 def test_extended_resources_served_by_device_classes() -> None:

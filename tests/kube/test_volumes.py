@@ -8,7 +8,7 @@ from capacity.requirements import Expression, NodeSelectorTerm, affinity_matches
 from kube.core import PodSpec
 from kube.meta import decode
 from kube.storage import CSIDriver, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kube.volumes import Volumes, limited, reaches
+from kube.volumes import Reaches, Volumes, limited, reaches
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -50,7 +50,7 @@ def ephemeral(name: str | None = "late") -> dict[str, Any]:
     return {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": name}}}}
 
 
-def of(volume_: dict[str, Any], storage: Volumes, count: int = 1) -> Any:
+def of(volume_: dict[str, Any], storage: Volumes, count: int = 1) -> Reaches:
     return reaches(decode({"volumes": [volume_]}, PodSpec), count, "team", storage)
 
 
@@ -77,7 +77,7 @@ ON_NODE = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
     ],
 )
 def test_a_bound_claim_goes_where_its_volume_is(bound_to: PersistentVolume, expected: tuple[Any, ...]) -> None:
-    assert of(CLAIMED, known(claim(), bound_to), count=8) == (expected, ())
+    assert of(CLAIMED, known(claim(), bound_to), count=8) == Reaches(expected)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_a_bound_claim_goes_where_its_volume_is(bound_to: PersistentVolume, expe
     ],
 )
 def test_zone_labels_of_a_volume(labels: dict[str, str], node: dict[str, str], *, reached: bool) -> None:
-    found, doubts = of(CLAIMED, known(claim(), volume(labels)))
-    assert all(affinity_matches(terms, node, "n") for terms in found) is reached
-    assert doubts == ()
+    found = of(CLAIMED, known(claim(), volume(labels)))
+    assert all(affinity_matches(terms, node, "n") for terms in found.terms) is reached
+    assert found == Reaches(found.terms)
 
 
 LIMITS = known(claim(), volume(csi={"driver": "csi.example"}), limited=frozenset({"csi.example"}))
@@ -107,22 +107,9 @@ LIMITS = known(claim(), volume(csi={"driver": "csi.example"}), limited=frozenset
 @pytest.mark.parametrize(
     ("storage", "words"),
     [
-        pytest.param(known(), "PersistentVolumeClaim data isn't known here", id="no claim"),
-        pytest.param(known(claim()), "PersistentVolume pv of PersistentVolumeClaim data isn't known here", id="no volume"),
-        pytest.param(known(claim(annotations={}), volume()), "isn't bound to its volume yet", id="promised"),
-        pytest.param(known(claim(status={"phase": "Lost"}), volume()), "is lost or being deleted", id="lost"),
-        pytest.param(known(claim(metadata={"deletionTimestamp": "x"}), volume()), "is lost or being deleted", id="going"),
         pytest.param(known(claim(accessModes=["ReadWriteOncePod"]), volume()), "ReadWriteOncePod: no other pod", id="one pod"),
         pytest.param(known(claim(), volume(gcePersistentDisk={})), "of a kind that moved to a CSI driver", id="in-tree"),
         pytest.param(LIMITS, "driver csi.example limits how many volumes a node takes", id="limited"),
-        pytest.param(known(unbound()), "StorageClass late isn't known here", id="no class"),
-        pytest.param(known(unbound(storageClassName="")), "its claim has no storage class", id="no class at all"),
-        pytest.param(known(unbound(), storage_class(volumeBindingMode="Immediate")), "before it is known where", id="immediate"),
-        pytest.param(
-            known(unbound(annotations={"volume.kubernetes.io/selected-node": "n"}), storage_class()),
-            "about to get its volume for one node",
-            id="being made",
-        ),
         pytest.param(
             known(unbound(), storage_class(provisioner="kubernetes.io/no-provisioner")), "any of the free volumes", id="static"
         ),
@@ -144,10 +131,60 @@ LIMITS = known(claim(), volume(csi={"driver": "csi.example"}), limited=frozenset
     ],
 )
 def test_names_what_it_cant_decide(storage: Volumes, words: str) -> None:
-    found, [doubt] = of(CLAIMED, storage)
-    assert found == ()
+    found = of(CLAIMED, storage)
+    [doubt] = found.doubts
+    assert (found.terms, found.awaits) == ((), ())
     assert doubt.startswith("volume v: ")
     assert words in doubt
+
+
+@pytest.mark.parametrize(
+    ("storage", "words"),
+    [
+        pytest.param(known(), "PersistentVolumeClaim data isn't there: create it in namespace team", id="no claim"),
+        pytest.param(known(claim()), "PersistentVolume pv of PersistentVolumeClaim data isn't there", id="no volume"),
+        pytest.param(known(claim(annotations={}), volume()), "isn't bound to its volume yet", id="promised"),
+        pytest.param(known(claim(status={"phase": "Lost"}), volume()), "is lost or being deleted", id="lost"),
+        pytest.param(known(claim(metadata={"deletionTimestamp": "x"}), volume()), "is lost or being deleted", id="going"),
+        pytest.param(known(unbound()), "StorageClass late isn't there: create it", id="no class"),
+        pytest.param(known(unbound(storageClassName="")), "data has no storage class: bind", id="to be bound by hand"),
+        pytest.param(known(unbound(storageClassName=None)), "none is the default", id="no default class"),
+        pytest.param(known(unbound(), storage_class(volumeBindingMode="Immediate")), "makes its volume at once", id="immediate"),
+        pytest.param(
+            known(unbound(annotations={"volume.kubernetes.io/selected-node": "n"}), storage_class()),
+            "about to get its volume for one node",
+            id="being made",
+        ),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2])
+def test_waits_for_what_is_on_its_way(storage: Volumes, words: str, count: int) -> None:
+    found = of(CLAIMED, storage, count)
+    [awaited] = found.awaits
+    assert (found.terms, found.doubts) == ((), ())
+    assert awaited.startswith("volume v: ")
+    assert words in awaited
+
+
+@pytest.mark.parametrize(
+    ("name", "storage", "doubts", "awaits"),
+    [
+        pytest.param("", known(), ("its claim has no storage class",), (), id="none, and the template stays"),
+        pytest.param("late", known(), (), ("StorageClass late isn't there: create it",), id="not there"),
+        pytest.param(
+            "late",
+            known(storage_class(volumeBindingMode="Immediate")),
+            ("StorageClass late makes the volume before it is known where the pod runs",),
+            (),
+            id="immediate: the claim comes with the pod",
+        ),
+    ],
+)
+def test_a_claim_of_each_pods_own(name: str, storage: Volumes, doubts: tuple[str, ...], awaits: tuple[str, ...]) -> None:
+    def told(phrases: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"volume v: {phrase}" for phrase in phrases)
+
+    assert of(ephemeral(name), storage) == Reaches((), told(doubts), told(awaits))
 
 
 IN_TWO = storage_class(
@@ -179,7 +216,7 @@ TAKEN: dict[str, Any] = {"storageClassName": "late", "claimRef": {"name": "x", "
     ],
 )
 def test_a_volume_still_to_be_made(volume_: dict[str, Any], storage: Volumes, expected: tuple[Any, ...]) -> None:
-    assert of(volume_, storage) == (expected, ())
+    assert of(volume_, storage) == Reaches(expected)
 
 
 def test_the_newest_of_several_default_classes_counts() -> None:
@@ -189,13 +226,14 @@ def test_the_newest_of_several_default_classes_counts() -> None:
         return storage_class(name, metadata={"annotations": notes, "creationTimestamp": stamp}, **fields)
 
     later, earlier = default("a", 2), default("b", 1, volumeBindingMode="Immediate")
-    assert of(ephemeral(None), known(later, earlier)) == ((), ())
+    assert of(ephemeral(None), known(later, earlier)) == Reaches()
 
 
 def test_the_first_of_several_pods_decides_where_a_claim_is_bound() -> None:
-    found, [doubt] = of(CLAIMED, known(unbound(), IN_TWO), count=2)
-    assert (found, "goes where the first of the pods does" in doubt) == ((), True)
-    assert of(ephemeral(), known(IN_TWO), count=2) == (TWO, ())
+    found = of(CLAIMED, known(unbound(), IN_TWO), count=2)
+    [doubt] = found.doubts
+    assert (found.terms, "goes where the first of the pods does" in doubt) == ((), True)
+    assert of(ephemeral(), known(IN_TWO), count=2) == Reaches(TWO)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +250,7 @@ def test_the_first_of_several_pods_decides_where_a_claim_is_bound() -> None:
     ],
 )
 def test_volumes_without_a_claim(source: dict[str, Any], doubts: tuple[str, ...]) -> None:
-    assert of({"name": "v", **source}, known()) == ((), doubts)
+    assert of({"name": "v", **source}, known()) == Reaches((), doubts)
 
 
 def test_drivers_that_limit_volumes() -> None:
