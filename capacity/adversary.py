@@ -5,7 +5,7 @@ pod more, and then node h holds as many of its pods as the others there leave. T
 role with no more pods than it has, is a small dynamic programme over the nodes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -31,7 +31,7 @@ def surely(role: int, requests: Sequence[Mapping[str, int]], counts: Sequence[in
         return sure
     others = sorted({other for node in nodes for other in node.caps} - {role})
     states = prod(counts[other] + 1 for other in others)
-    steps = sum(node.count * prod(node.caps.get(other, 0) + 1 for other in others) for node in nodes)
+    steps = sum(_crowded(node, counts, others) * prod(node.caps.get(other, 0) + 1 for other in others) for node in nodes)
     return sure if states * steps > MAX_WORK else _worst(role, requests, counts, nodes, others)
 
 
@@ -51,8 +51,11 @@ def _worst(
     for node in nodes:
         if role not in node.caps:
             continue
-        options = list(_options(role, requests, node, others))
-        for _ in range(node.count):
+        options = _harmful(_options(role, requests, node, others))
+        crowded = _crowded(node, counts, others)
+        alone = (node.count - crowded) * dict(options)[(0,) * len(others)]
+        best = {used: total + alone for used, total in best.items()}
+        for _ in range(crowded):
             following: dict[tuple[int, ...], int] = {}
             for used, total in best.items():
                 for taken, kept in options:
@@ -61,6 +64,20 @@ def _worst(
                         following[now] = min(following.get(now, total + kept), total + kept)
             best = following
     return min(best.values())
+
+
+def _crowded(node: Shared, counts: Sequence[int], others: Sequence[int]) -> int:
+    """On how many of the alike nodes there can be pods of the others."""
+    return min(node.count, sum(counts[other] for other in others if node.caps.get(other)))
+
+
+def _harmful(options: Iterable[tuple[tuple[int, ...], int]]) -> list[tuple[tuple[int, ...], int]]:
+    """Without those where fewer of the others leave no more slots."""
+    found: list[tuple[tuple[int, ...], int]] = []
+    for taken, kept in sorted(options):
+        if not any(left <= kept and all(a <= b for a, b in zip(less, taken, strict=True)) for less, left in found):
+            found.append((taken, kept))
+    return found
 
 
 def _options(

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from capacity.couplings import ALWAYS, Even, Pair, Sliced, Units
-from capacity.fit import Host, host, needs, refusal, room, slots
+from capacity.fit import Host, host, needs, new_host, refusal, room, slots
 from capacity.lens import Glimpse, Lens
 from capacity.mixes import Mixes, largest, safe_mixes
-from capacity.model import Labels, Node, PodSet
+from capacity.model import Labels, Node, Offering, PodSet
 from capacity.question import Question
 from capacity.solver import Pattern
 
@@ -34,6 +34,7 @@ class Judge:
         self._evens = [(rule.role, rule.spread) for rule in asked.evens()]
         self._hosts = [(rule.role, rule.spread) for rule in ties.local() if isinstance(rule, Even)]
         self._nodes: dict[Glimpse, tuple[Pattern, ...]] = {}
+        self._offerings: dict[tuple[object, ...], tuple[Pattern, ...]] = {}
         self._admitted: dict[Glimpse, tuple[bool, ...]] = {}
         self._judged: dict[tuple[object, ...], tuple[Pattern, ...]] = {}
 
@@ -51,6 +52,16 @@ class Judge:
         if found is None:
             found = self._nodes[seen] = self.host(host(node), counts)
         return found, tuple([counts[pair] for pair in self._evens])
+
+    def offering(self, one: Offering, shape: int) -> tuple[Pattern, ...]:
+        """As `host`, for a node bought here; `shape` is the number of its shape: offerings of one differ by domain."""
+        domain = one.domain
+        told = domain.values() if self._watchful else [domain.get(key) for key in self._lens.labels]
+        seen = (shape, tuple(domain), *told)
+        found = self._offerings.get(seen)
+        if found is None:
+            found = self._offerings[seen] = self.host(new_host(one, self._asked.snapshot.topology_keys))
+        return found
 
     def host(self, where: Host, counts: Mapping[tuple[int, int], int] | None = None) -> tuple[Pattern, ...]:
         admitted = self._admits(where)

@@ -1,6 +1,8 @@
 """A gang as the planner looks at it: roles instead of pod sets, what ties them to each other, what they are planned against."""
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
 
 from capacity.couplings import Couplings, Even, couple
 from capacity.model import Gang, PodSet, Preferences, Snapshot
@@ -20,6 +22,7 @@ class Question:
     neighbours: Neighbours
     couplings: Couplings
     reserve: Pattern = ()
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # what doesn't depend on the reserve
 
     @property
     def pod_sets(self) -> tuple[PodSet, ...]:

@@ -2,12 +2,13 @@
 domains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from capacity.choices import Choice, Chosen, Mask, Part, choices, everywhere
-from capacity.couplings import unions
+from capacity.couplings import Bind, Rule, unions
+from capacity.dominance import thinned
 from capacity.drafting import draft
 from capacity.fields import Field, fields
 from capacity.mixes import Mixes, largest, lucky_mixes, parts, safe_mixes
@@ -17,6 +18,8 @@ from capacity.solver import Column, Pattern, Solution, floor, solve
 from capacity.supply import Cell
 from capacity.topology import ways
 
+Kind = tuple[tuple[Pattern, ...], int, int, int, tuple[str, ...], tuple[int, ...], tuple[int, ...]]
+"""A column but for its limit."""
 MAX_WORK = 5_000
 """Patterns in all programmes that are solved for one way to keep the wishes, beyond which the best answer so far will do."""
 
@@ -105,18 +108,27 @@ def _columns(asked: Question, field: Field, parts: Sequence[Part]) -> dict[Colum
     places = [field.keys.index(key) for key in field.limits.keys]
     zone = field.keys.index(ZONE) if field.home else 0
     tied = asked.couplings.tied() if len(asked.roles) > 1 else ()
-    alike: dict[Column, list[Cell]] = {}
+    alike: dict[Kind, list[Cell]] = {}
     for cell, mask in parts:
         patterns = _masked(cell.patterns, mask, tied)
         if patterns:
             away = asked.preferences.cross_zone_cost if field.home and cell.domains[zone] != field.home else 0
             where = tuple([cell.domains[place] for place in places])
-            column = Column(patterns, cell.price, cell.rank, 0, away, where, cell.counted, cell.weights)
-            alike.setdefault(column, []).append(cell)
+            key = (patterns, cell.price, cell.rank, away, where, cell.counted, cell.weights)
+            alike.setdefault(key, []).append(cell)
     most = sum(asked.demand)
-    return {
-        replace(column, limit=min(most, sum(cell.limit for cell in alike[column]))): alike[column] for column in sorted(alike)
-    }
+    found = {_column(key, min(most, sum([cell.limit for cell in cells]))): cells for key, cells in alike.items()}
+    return {column: found[column] for column in sorted(_needed(found, most, field.limits.rules))}
+
+
+def _column(key: Kind, limit: int) -> Column:
+    patterns, price, rank, away, where, counted, weights = key
+    return Column(patterns, price, rank, limit, away, where, counted, weights)
+
+
+def _needed(columns: Collection[Column], most: int, rules: Sequence[Rule | Bind]) -> Iterable[Column]:
+    """Rules other than levels look at which nodes are taken, so that less there may be better."""
+    return columns if any(not isinstance(rule, Bind) for rule in rules) else thinned(columns, most, alike=bool(rules))
 
 
 @lru_cache(maxsize=4096)

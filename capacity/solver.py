@@ -8,6 +8,7 @@ One role on nodes of one size is answered by sorting; all else goes to the MILP 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import groupby
 from math import ceil
 
@@ -41,7 +42,12 @@ class Column:
     @property
     def weight(self) -> int:
         """Slots that one such node takes out of what is free, over all roles."""
-        return sum(map(max, zip(*self.patterns, strict=True)))
+        return _weight(self.patterns)
+
+
+@lru_cache(maxsize=4096)
+def _weight(patterns: tuple[Pattern, ...]) -> int:
+    return sum(map(max, zip(*patterns, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

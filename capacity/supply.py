@@ -6,8 +6,10 @@ All that is alike in these is one cell.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from capacity.fit import barred, closed, new_host
+from capacity.fit import barred, closed
+from capacity.fleet import stock_of
 from capacity.judge import Bounds, Judge
 from capacity.mixes import Mixes, safe_mixes
 from capacity.model import HOSTNAME, CapacityType, Node, Offering
@@ -22,6 +24,18 @@ class Member:
 
     subject: Node | Offering
     limit: int = 1
+
+
+class Ware(NamedTuple):
+    """What may be bought of an offering in one place; `odd` where the gang minds the DaemonSets' pods that come with it."""
+
+    offering: Offering
+    limit: int
+    shape: int
+    odd: bool
+    rank: int
+    domains: tuple[str, ...]
+    weights: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -51,8 +65,16 @@ def gather(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Bounds 
     """The cells of a snapshot for a gang, in an order that doesn't depend on the snapshot's. `keys` are the topology keys in
     play.
     """
+    name = ("cells", keys, mixes, tuple(sorted((bounds or {}).items())))
+    if name not in asked.memo:
+        asked.memo[name] = _gathered(asked, keys, mixes, bounds or {})
+    found: list[Cell] = asked.memo[name]
+    return found
+
+
+def _gathered(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Bounds) -> list[Cell]:
     cells: dict[Key, Cell] = {}
-    judge = Judge(asked, mixes, bounds or {})
+    judge = Judge(asked, mixes, bounds)
     snapshot, preferences = asked.snapshot, asked.preferences
     ranks = {kind: 2 * place for place, kind in enumerate(preferences.capacity_order)}
     free = (0,) * len(snapshot.budgets)
@@ -64,18 +86,34 @@ def gather(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Bounds 
                 rank = _rank(ranks, node.capacity_type)
                 _add(cells, (patterns, node.price, rank, domains, counted, free)).append(Member(node))
     none = (0,) * len(asked.evens())
-    for offering in snapshot.offerings:
-        odd = offering.shape.pods and mixes is safe_mixes and asked.neighbours.minds(offering.shape.pods)
-        if not odd and not closed(offering, asked.gang, snapshot.now, preferences):
-            patterns = judge.host(new_host(offering, snapshot.topology_keys))
-            weights = tuple([budget.weight.get(offering.name, 0) for budget in snapshot.budgets])
-            for domains, limit in _places(offering, keys, snapshot.topology_keys) if patterns else ():
-                rank = _rank(ranks, offering.capacity_type) + 1
-                _add(cells, (patterns, offering.price, rank, domains, none, weights)).append(Member(offering, limit))
+    for ware in _wares(asked, keys, ranks):
+        patterns = () if ware.odd and mixes is safe_mixes else judge.offering(ware.offering, ware.shape)
+        if patterns:
+            key = (patterns, ware.offering.price, ware.rank, ware.domains, none, ware.weights)
+            _add(cells, key).append(Member(ware.offering, ware.limit))
     return [cells[key] for key in sorted(cells)]
 
 
 Key = tuple[tuple[Pattern, ...], int, int, tuple[str, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def _wares(asked: Question, keys: tuple[str, ...], ranks: Mapping[CapacityType, int]) -> list[Ware]:
+    """All that may be bought now, whatever the mixes of pods."""
+    if ("wares", keys) not in asked.memo:
+        asked.memo["wares", keys] = list(_offered(asked, keys, ranks))
+    found: list[Ware] = asked.memo["wares", keys]
+    return found
+
+
+def _offered(asked: Question, keys: tuple[str, ...], ranks: Mapping[CapacityType, int]) -> Iterator[Ware]:
+    snapshot, minds = asked.snapshot, asked.neighbours.minds
+    shapes = stock_of(snapshot).fleet.catalogues.of(snapshot.offerings, snapshot.topology_keys).shapes
+    for offering, shape in zip(snapshot.offerings, shapes, strict=True):
+        if not closed(offering, asked.gang, snapshot.now, asked.preferences):
+            odd, rank = bool(offering.shape.pods) and minds(offering.shape.pods), ranks[offering.capacity_type] + 1
+            weights = tuple([budget.weight.get(offering.name, 0) for budget in snapshot.budgets])
+            for domains, limit in _places(offering, keys, snapshot.topology_keys):
+                yield Ware(offering, limit, shape, odd, rank, domains, weights)
 
 
 def _rank(ranks: Mapping[CapacityType, int], kind: CapacityType | None) -> int:

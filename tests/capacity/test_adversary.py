@@ -28,6 +28,25 @@ def test_by_hand(
     assert surely(0, [{"gpu": one} for one in requests], counts, nodes) == expected
 
 
+@given(
+    st.integers(1, 8),
+    st.integers(1, 5),
+    st.lists(st.integers(1, 4), min_size=3, max_size=3),
+    st.lists(st.integers(1, 3), min_size=3, max_size=3),
+)
+@settings(max_examples=200, deadline=None)
+def test_alike_nodes_are_so_many_single_ones(free: int, count: int, requests: list[int], counts: list[int]) -> None:
+    asked = [{"gpu": one} for one in requests]
+    caps = {role: min(counts[role], free // size) for role, size in enumerate(requests)}
+    many, single = Shared({"gpu": free}, caps, count), Shared({"gpu": free}, caps, 1)
+    assert surely(0, asked, counts, [many]) == surely(0, asked, counts, [single] * count)
+
+
+def test_two_pods_get_in_the_way_on_two_of_ten_thousand_nodes() -> None:
+    nodes = [Shared({"gpu": 8}, {0: 1, 1: 1}, 10_000)]
+    assert surely(0, [{"gpu": 8}, {"gpu": 1}], (10_000, 2), nodes) == 9_998
+
+
 def outcomes(free: list[int], requests: tuple[int, ...], counts: tuple[int, ...], marks: list[tuple[bool, ...]]) -> Iterator[int]:
     """Pods of role 0 that can still be placed, over all ways in which the others can be there first."""
     others = range(1, len(counts))
