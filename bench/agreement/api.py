@@ -1,6 +1,7 @@
 """A keep-alive client of the API server and of the scheduler's metrics, a few requests at a time."""
 
 import asyncio
+import contextlib
 import json
 import re
 import ssl
@@ -30,6 +31,10 @@ class RefusedError(Exception):
     """The API server doesn't take the object: the text is its own."""
 
 
+class GoneError(RefusedError):
+    """There is no such object."""
+
+
 def path(kind: str, namespace: str = "", name: str = "") -> str:
     """Of a collection, or of one object in it."""
     collection = _PLURALS[kind].format(namespace)
@@ -55,13 +60,13 @@ class Api:
             yield cls(session, layout.server, f"https://127.0.0.1:{layout.ports.scheduler}/metrics")
 
     async def call(self, method: str, target: str, body: Any = None, *, content_type: str = "application/json") -> Json:
-        """One request; raises RefusedError for any answer above 299. A 409 on creation counts as done."""
+        """One request; raises RefusedError for any answer above 299, GoneError for 404. A 409 on creation counts as done."""
         data = json.dumps(body) if body is not None else None
         headers = {"Content-Type": content_type} if data else {}
         async with self._slots, self._session.request(method, self._server + target, data=data, headers=headers) as reply:
             text = await reply.text()
             if reply.status >= 300 and not (method == "POST" and reply.status == 409):
-                raise RefusedError(f"{method} {target}: {reply.status} {_message(text)}")
+                raise (GoneError if reply.status == 404 else RefusedError)(f"{method} {target}: {reply.status} {_message(text)}")
             answer: Json = json.loads(text)
             return answer
 
@@ -73,11 +78,13 @@ class Api:
         return await self.call("PATCH", path(kind, name=name), change, content_type=MERGE)
 
     async def delete_pod(self, namespace: str, name: str) -> None:
-        try:
+        with contextlib.suppress(GoneError):
             await self.call("DELETE", path("Pod", namespace, name), {"gracePeriodSeconds": 0})
-        except RefusedError as error:
-            if " 404 " not in str(error):
-                raise
+
+    async def release_pod(self, namespace: str, name: str) -> None:
+        """Take the finalizers off."""
+        with contextlib.suppress(GoneError):
+            await self.call("PATCH", path("Pod", namespace, name), {"metadata": {"finalizers": None}}, content_type=MERGE)
 
     async def watch(self, target: str, since: str) -> AsyncIterator[Json]:
         """Events of a collection after a resource version, until the server ends the stream."""

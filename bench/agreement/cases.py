@@ -30,16 +30,13 @@ class PodSet:
 @dataclass
 class Offering:
     """`node` is a Node as it will join (labels of its place included, no name, no hostname label), of which up to `limit` can be
-    had at `price` micro-dollars an hour each. `startup_taints` are keys of its taints that go away before any pod comes.
-    `daemons` names the DaemonSets that run there, as who made the case knows; the planner must find out by itself.
-    """
+    had at `price` micro-dollars an hour each. `startup_taints` are keys of its taints that go away before any pod comes."""
 
     name: str
     node: Json
     limit: int
     price: int = 0
     startup_taints: list[str] = field(default_factory=list)
-    daemons: list[str] = field(default_factory=list)
 
 
 @dataclass

@@ -52,10 +52,8 @@ def pods_count(draft: Draft) -> None:
         room = draft.rng.choice((0, 1, 1, 2))
         allocatable = draft.nodes[name]["status"]["allocatable"]
         allocatable["pods"] = str(there + room)
-        draft.free[name]["pods"] = room
         if draft.chance(10):
             del allocatable["pods"]
-            draft.free[name]["pods"] = 0
     if draft.chance(60):
         draft.forms[draft.sets[0].name] = "nothing"
 
@@ -67,13 +65,11 @@ def extended(draft: Draft) -> None:
         count = rng.choice((None, 0, 1, 4, 8))
         if count is not None:
             draft.nodes[name]["status"]["allocatable"][GPU] = str(count)
-            draft.free[name][GPU] = count
         if count and draft.chance(50):
             draft.run(name, {GPU: rng.randrange(1, count + 1)})
     if draft.chance(25):
         for name in draft.nodes:
             draft.nodes[name]["status"]["allocatable"]["hugepages-2Mi"] = "64Mi"
-            draft.free[name]["hugepages-2Mi"] = 64 << 20
         draft.asks[draft.sets[0].name] = {"hugepages-2Mi": rng.choice((32 << 20, 34 << 20, 64 << 20, 66 << 20)), "cpu": 1}
         draft.forms[draft.sets[0].name] = "plain"
         return

@@ -1,4 +1,4 @@
-"""A case in the making: small nodes, known free amounts, and requests that land exactly on, or one off, what is free."""
+"""A case in the making: small nodes with some pods on them, and the ways to write what a pod asks for."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -18,13 +18,10 @@ Amounts = dict[str, int]  # cpu in milli-cores, everything else in base units
 
 @dataclass
 class Draft:
-    """`free` is by node or offering name, DaemonSets of offerings taken off. `forms` is how each pod set's request is spread over
-    its containers. `fixed` pod sets keep the requests and count that a feature gave them.
-    """
+    """`forms` is how each pod set's request is spread over its containers, `asks` what a feature wants it to ask for."""
 
     rng: Random
     nodes: dict[str, Json] = field(default_factory=dict)
-    free: dict[str, Amounts] = field(default_factory=dict)
     sets: list[PodSet] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
     asks: dict[str, Amounts] = field(default_factory=dict)
@@ -32,7 +29,6 @@ class Draft:
     others: list[Json] = field(default_factory=list)
     daemon_sets: list[Json] = field(default_factory=list)
     offerings: list[Offering] = field(default_factory=list)
-    fixed: set[str] = field(default_factory=set)
 
     def chance(self, percent: int) -> bool:
         return self.rng.randrange(100) < percent
@@ -56,26 +52,20 @@ class Draft:
         """A node in a random place of the tree, named in the order of making."""
         number = len(self.nodes)
         name = f"{ID}-n{number}"
-        amounts = self._amounts() | more
-        self.nodes[name] = node(name, texts(self.rng, amounts), self.place())
-        self.free[name] = amounts
+        self.nodes[name] = node(name, texts(self.rng, self._amounts() | more), self.place())
         return name
 
-    def add_offering(self, limit: int, price: int, **more: int) -> Offering:
-        number = len(self.offerings)
-        amounts = self._amounts() | more
-        labels = {**self.place(), "kind": f"o{number}"}
-        offering = Offering(f"o{number}", node("", texts(self.rng, amounts), labels), limit, price)
-        self.offerings.append(offering)
-        self.free[offering.name] = amounts
-        return offering
+    def add_offering(self, limit: int, price: int) -> None:
+        name = f"o{len(self.offerings)}"
+        amounts, labels = self._amounts(), {**self.place(), "kind": name}
+        self.offerings.append(Offering(name, node("", texts(self.rng, amounts), labels), limit, price))
 
     def place(self) -> Json:
         """Two zones with two racks each."""
         zone = self.rng.randrange(2)
         return {ZONE: f"z{zone}", RACK: f"z{zone}-r{self.rng.randrange(2)}"}
 
-    def run(self, on: str, requests: Amounts, *, of: Json | None = None, namespace: str = ID) -> Json:
+    def run(self, on: str, requests: Amounts, *, of: Json | None = None, namespace: str = ID) -> None:
         """A pod that runs on a node already, of a template or a plain one; a few are over, or about to be deleted."""
         form = of or template()
         if requests:
@@ -85,12 +75,8 @@ class Draft:
         fate = self.rng.randrange(100)
         if fate < 6:
             running["status"] = {"phase": self.rng.choice(("Succeeded", "Failed"))}
-            return running
-        if fate < 12:
+        elif fate < 12:
             running["metadata"] |= {"finalizers": ["example.com/hold"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-        for name, amount in {**requests, "pods": 1}.items():
-            self.free[on][name] = self.free[on].get(name, 0) - amount
-        return running
 
     def second_namespace(self) -> str:
         """The case's other namespace, made on first use."""
@@ -100,7 +86,9 @@ class Draft:
         return OTHER
 
     def taint(self, name: str, *taints: Json) -> None:
-        self.nodes[name]["spec"].setdefault("taints", []).extend(taints)
+        """The API server takes one taint of a key and effect: of two, the later stays."""
+        spec = self.nodes[name]["spec"]
+        spec["taints"] = list({(one["key"], one["effect"]): one for one in (*spec.get("taints", []), *taints)}.values())
 
     def _amounts(self) -> Amounts:
         amounts = {"cpu": self.rng.choice(_CPUS), "memory": self.rng.choice(_MEMORIES), "pods": self.rng.choice((4, 8, 110))}

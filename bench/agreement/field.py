@@ -40,7 +40,7 @@ class Field:
     api: Api
     fates: dict[Key, Fate] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    held: list[str] = field(default_factory=list)
+    held: list[Key] = field(default_factory=list)
     last_event: float = 0.0
 
     @classmethod
@@ -89,8 +89,7 @@ class Field:
     async def clear(self, cases: Iterable[Case]) -> None:
         """Remove nodes and running pods; the rest stands in nobody's way."""
         namespaces = sorted({key[0] for key in self.fates} | {case.id for case in cases})
-        free = {"metadata": {"finalizers": None}}
-        await asyncio.gather(*(self.api.call("PATCH", target, free, content_type=MERGE) for target in self.held))
+        await asyncio.gather(*(self.api.release_pod(*key) for key in self.held))
         self.held.clear()
         body = {"gracePeriodSeconds": 0}
         await asyncio.gather(*(self.api.call("DELETE", path("Pod", namespace), body) for namespace in namespaces))
@@ -111,11 +110,12 @@ class Field:
     async def _run_already(self, pod: Json) -> None:
         """A pod that runs; if its metadata or status says so, it is over, or being deleted."""
         await self.api.create(pod)
-        target = path("Pod", *_key(pod))
         if "status" in pod:
+            target = path("Pod", *_key(pod))
             await self.api.call("PATCH", f"{target}/status", {"status": pod["status"]}, content_type=MERGE)
+        if "finalizers" in pod["metadata"]:
+            self.held.append(_key(pod))
         if "deletionTimestamp" in pod["metadata"]:
-            self.held.append(target)
             await self.api.delete_pod(*_key(pod))
 
     async def _create_in_order(self, case: str, items: Sequence[Json]) -> None:

@@ -83,9 +83,7 @@ def _toleration(draft: Draft) -> Json:
 
 def taints(draft: Draft) -> None:
     for name in draft.nodes:
-        taints_ = [_taint(draft) for _ in range(draft.rng.randrange(3))]
-        unique = {(taint["key"], taint["effect"]): taint for taint in taints_}  # the API server wants them so
-        draft.taint(name, *unique.values())
+        draft.taint(name, *(_taint(draft) for _ in range(draft.rng.randrange(3))))
     draft.some_spec().setdefault("tolerations", []).extend(_toleration(draft) for _ in range(draft.rng.randrange(1, 4)))
 
 

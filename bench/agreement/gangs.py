@@ -59,11 +59,6 @@ def daemon_sets(draft: Draft) -> None:
             "spec": {"selector": selector, "template": form},
         }
         draft.daemon_sets.append(daemon)
-        for offering in draft.offerings if tolerations else ():
-            if form["spec"]["nodeSelector"].get("kind", offering.name) == offering.name:
-                offering.daemons.append(name)
-                for resource, amount in {**ask, "pods": 1}.items():
-                    draft.free[offering.name][resource] -= amount
 
 
 def required_level(draft: Draft) -> None:

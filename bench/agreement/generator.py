@@ -7,6 +7,7 @@ from bench.agreement import demands, filters, gangs, neighbours, oracle
 from bench.agreement.cases import Case, PodSet, Probe, without_cordoned
 from bench.agreement.draft import RACK, ZONE, Amounts, Draft, write_request
 from bench.agreement.truth.reach import TooBigError
+from bench.agreement.truth.reading import sites
 
 FEATURES: Mapping[str, Callable[[Draft], None]] = {
     "resources": demands.resources,
@@ -42,6 +43,10 @@ _PROMISED = {"several-pod-sets": 60, "slices": 95, "spread": 60}
 """With these more fits in some order than can be promised in any: the percentage of cases that are drawn at the latter edge."""
 
 
+Free = Mapping[str, Mapping[str, int]]
+"""What is free on each node and on one to be bought of each offering, DaemonSets off: by its name and by resource."""
+
+
 def generate(seed: int, number: int) -> Case:
     """The case of this number. All numbers together go through the features in turn; of the cases that can't fit with even one
     pod, most are made anew.
@@ -64,9 +69,7 @@ def _made(rng: Random, seed: int, number: int) -> Case:
     draft = _base(rng, several="several-pod-sets" in chosen)
     for name in sorted(chosen, key=names.index):
         FEATURES[name](draft)
-    for pod_set in draft.sets:
-        _size(draft, pod_set.name)
-    return Case(
+    found = Case(
         features=chosen,
         nodes=list(draft.nodes.values()),
         pod_sets=draft.sets,
@@ -74,10 +77,14 @@ def _made(rng: Random, seed: int, number: int) -> Case:
         others=draft.others,
         daemon_sets=draft.daemon_sets,
         offerings=draft.offerings,
-        probes=_probes(draft),
         topology_keys=[ZONE, RACK],
         seed=f"{seed}/{number}",
     )
+    free = {site.offering or site.name: site.room for site in sites(found, {one.name: 1 for one in draft.offerings})}
+    for pod_set in draft.sets:
+        _size(draft, free, pod_set.name)
+    found.probes = _probes(draft)
+    return found
 
 
 def _base(rng: Random, *, several: bool) -> Draft:
@@ -93,27 +100,27 @@ def _base(rng: Random, *, several: bool) -> Draft:
     return draft
 
 
-def _size(draft: Draft, name: str) -> None:
+def _size(draft: Draft, free: Free, name: str) -> None:
     """Requests that fill the free room of some node in whole slots, or miss it by one unit; and a count near what there is."""
     rng, pod_set = draft.rng, draft.pod_set(name)
     form = draft.forms.get(name, rng.choice(("plain", "plain", "two", "rounded")))
-    ask = _ask(draft, name)
+    ask = _ask(draft, free, name)
     spec = pod_set.template["spec"]
     if form != "nothing":
         write_request(rng, spec, ask, "plain" if "initContainers" in spec else form)
     pod_set.count = rng.choice((1, 1, 2)) if pod_set is not draft.sets[0] else 1
 
 
-def _ask(draft: Draft, name: str) -> Amounts:
+def _ask(draft: Draft, free: Free, name: str) -> Amounts:
     """One resource is at the edge of a node (or offering), the others are small, or follow the feature."""
     rng = draft.rng
     ask = {"cpu": rng.choice((1, 50, 100)), "memory": rng.choice((1, 1 << 20, 10**6))} | draft.asks.get(name, {})
     new = [offering.name for offering in draft.offerings]
-    free = draft.free[rng.choice(new if new and draft.chance(60) else sorted(draft.nodes))]
+    there = free[rng.choice(new if new and draft.chance(60) else sorted(draft.nodes))]
     edge = rng.choice(("cpu", "cpu", "cpu", "memory"))
     slots = rng.choice((1, 1, 2, 3))
     extra = _overhead(draft, name).get(edge, 0)
-    ask[edge] = max(1, free.get(edge, 0) // slots + rng.choice((0, 0, 0, 1, 1, -1)) - extra)
+    ask[edge] = max(1, there.get(edge, 0) // slots + rng.choice((0, 0, 0, 1, 1, -1)) - extra)
     return ask
 
 

@@ -6,6 +6,7 @@ from copy import deepcopy
 from random import Random
 
 from bench.agreement.cases import CASE_LABEL, HOSTNAME, Case, Json, Offering, Probe, pod
+from bench.agreement.truth.reading import daemon_sets
 from capacity.fit import BOOKED_TAINT
 from capacity.model import Plan
 
@@ -59,13 +60,13 @@ def machines(case: Case, offering: Offering, count: int, first: int = 0) -> list
 
 def daemons(case: Case, nodes: list[Json]) -> list[Json]:
     """The DaemonSet pods of bought nodes, put there as by their controller."""
-    forms = {each["metadata"]["name"]: each["spec"]["template"] for each in case.daemon_sets}
-    by_name = {offering.name: offering for offering in case.offerings}
+    running = {offering.name: daemon_sets(case, offering) for offering in case.offerings}
     found = []
     for node in nodes:
         name = node["metadata"]["name"]
-        offering = by_name[name.removeprefix(f"{case.id}-").rpartition("-")[0]]
-        found += [pod(f"{name}-{each}", forms[each], node_name=name, namespace=case.id) for each in offering.daemons]
+        for each in running[name.removeprefix(f"{case.id}-").rpartition("-")[0]]:
+            own = f"{name}-{each['metadata']['name']}"
+            found.append(pod(own, each["spec"]["template"], node_name=name, namespace=case.id))
     return found
 
 

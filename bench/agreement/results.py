@@ -82,6 +82,9 @@ class Result:
     error: str = ""
 
     def disagreements(self) -> list[Disagreement]:
+        """None of a case that never stood in the cluster: it was refused."""
+        if self.refused:
+            return []
         found = [each for each in (probe.disagreement() for probe in self.probes) if each]
         if self.error:
             found.append(Disagreement("plan", "error", self.error))

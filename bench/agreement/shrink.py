@@ -17,7 +17,7 @@ _KEPT = {
     *("apiVersion", "kind", "name", "namespace", "image", "containers", "metadata", "spec", "status", "labels", "capacity"),
     *("nodeName", "operator", "topologyKey", "key", "effect", "claimRef", "csi", "accessModes", "storageClassName", "handler"),
     *("features", "id", "seed", "topology_keys", "nodes", "pod_sets", "template", "nodeSelector", CASE_LABEL, HOSTNAME),
-    *("count", "limit", "price", "node", "startup_taints", "daemons", "selector"),
+    *("count", "limit", "price", "node", "startup_taints", "selector", "finalizers"),
     *("maxSkew", "whenUnsatisfiable", "terminationGracePeriodSeconds", "automountServiceAccountToken", "allocatable", "pod_set"),
 }
 _ROUNDS = 12
@@ -86,10 +86,9 @@ def _paths(value: Any, path: Path = ()) -> Iterator[Path]:
         for key, item in value.items():
             if key not in _KEPT and len(path) > 1:
                 yield (*path, key)
-            if path[:1] != ("daemon_sets",):  # where they run is written down apart from them
-                yield from _paths(item, (*path, key))
+            yield from _paths(item, (*path, key))
     elif isinstance(value, list):
-        least = 1 if path[-1:] in (("nodes",), ("pod_sets",), ("containers",)) else 0
+        least = 1 if path[-1:] in (("nodes",), ("pod_sets",), ("containers",), ("finalizers",)) else 0
         for index, item in enumerate(value):
             if len(value) > least and path[-1:] not in (("features",), ("topology_keys",)):
                 yield (*path, index)
@@ -117,10 +116,7 @@ def _deepest_last_first(paths: Sequence[Path]) -> list[Path]:
 
 
 def _consistent(value: Json) -> Json:
-    """Without pods, probes and daemons of nodes, pod sets and DaemonSets that are gone."""
-    daemons = {each["metadata"]["name"] for each in value["daemon_sets"]}
-    for offering in value["offerings"]:
-        offering["daemons"] = [name for name in offering["daemons"] if name in daemons]
+    """Without pods and probes of nodes and pod sets that are gone."""
     nodes = {node["metadata"]["name"] for node in value["nodes"]}
     sets = {pod_set["name"] for pod_set in value["pod_sets"]}
     value["pods"] = [pod for pod in value["pods"] if pod["spec"]["nodeName"] in nodes]

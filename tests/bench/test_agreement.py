@@ -2,18 +2,23 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from bench.agreement import oracle
-from bench.agreement.cases import Case, PodSet, Probe, case, node, renamed, template, without_cordoned
+from bench.agreement.api import Api, GoneError
+from bench.agreement.cases import Case, Offering, PodSet, Probe, case, node, pod, renamed, template, without_cordoned
 from bench.agreement.catch import Caught
-from bench.agreement.draft import Draft, texts, write_request
+from bench.agreement.draft import texts, write_request
 from bench.agreement.generator import FEATURES, generate
 from bench.agreement.levels import broken
 from bench.agreement.mutations import MUTATIONS
 from bench.agreement.planner import answer
-from bench.agreement.questions import gang_pods, machines, probe_template
+from bench.agreement.questions import all_machines, daemons, gang_pods, machines, probe_template
 from bench.agreement.report import Run
 from bench.agreement.results import FIT, NO_FIT, UNDECIDABLE, ProbeResult, Result, kind
 from bench.agreement.shrink import _paths, _without
@@ -61,11 +66,68 @@ def test_cpu_is_written_exactly(amount: int) -> None:
         assert pod_amounts({"containers": [{"resources": {"requests": {"cpu": text}}}]})["cpu"] == amount
 
 
-def test_free_room_is_known_exactly() -> None:
-    draft = Draft(Random(1))
-    name = draft.add_node(cpu=4000, pods=10)
-    draft.run(name, {"cpu": 250})
-    assert (draft.free[name]["cpu"], draft.free[name]["pods"]) in ((3750, 9), (4000, 10))
+def _objects(one: Case) -> list[dict[str, Any]]:
+    new = all_machines(one)
+    return [*one.nodes, *new, *one.pods, *daemons(one, new), *gang_pods(one, Random(1), steered=True)]
+
+
+# The lists that the API server takes as maps, and what two entries of one may not share (core/v1 types and validation, 1.36).
+_LIST_MAPS = {
+    "taints": ("key", "effect"),
+    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "volumes": ("name",),
+}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        *(pytest.param(each, id=each.seed.replace("/", "-")) for each in CASES),
+        pytest.param(generate(2026, 5577), id="a node tainted by two features"),
+    ],
+)
+def test_no_list_has_two_entries_that_the_api_server_takes_for_one(one: Case) -> None:
+    for item in _objects(one):
+        for name, keys in _LIST_MAPS.items():
+            entries = [tuple(each.get(key) for key in keys) for each in item["spec"].get(name, [])]
+            assert len(entries) == len(set(entries)), (item["metadata"]["name"], name)
+
+
+def _agent(tolerations: list[dict[str, str]], **spec: Any) -> dict[str, Any]:
+    form = template({"cpu": "100m"}, tolerations=tolerations, **spec)
+    return {"kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "c0c0"}, "spec": {"template": form}}
+
+
+@pytest.mark.parametrize(
+    ("agent", "there"),
+    [
+        pytest.param(_agent([{"key": "corral.dev/booked", "operator": "Exists"}]), ["plain"], id="bears the mark alone"),
+        pytest.param(_agent([]), [], id="doesn't bear the mark"),
+        pytest.param(_agent([{"operator": "Exists"}]), ["plain", "tainted"], id="bears all"),
+        pytest.param(_agent([{"operator": "Exists"}], nodeSelector={"kind": "b"}), ["tainted"], id="chooses its nodes"),
+    ],
+)
+def test_daemons_come_to_every_bought_node_that_they_bear(agent: dict[str, Any], there: list[str]) -> None:
+    amounts = {"cpu": "2", "pods": "10"}
+    stays = [{"key": "dedicated", "effect": "NoSchedule"}]
+    offerings = [
+        Offering("plain", node("", amounts, {"kind": "a"}), 1),
+        Offering(
+            "tainted", node("", amounts, {"kind": "b"}, [*stays, {"key": "booting", "effect": "NoExecute"}]), 1, 0, ["booting"]
+        ),
+    ]
+    one = _simple(daemon_sets=[agent], offerings=offerings)
+    pods = daemons(one, all_machines(one))
+    assert [pod["spec"]["nodeName"] for pod in pods] == [f"c0c0-{name}-0" for name in there]
+
+
+def test_daemons_come_to_offerings_that_a_later_feature_adds() -> None:
+    """The third is added by `purchases` when the DaemonSet is there."""
+    one = generate(2026, 1075)
+    names = {pod["spec"]["nodeName"] for pod in daemons(one, all_machines(one))}
+    assert names == {"c0c0-o0-0", "c0c0-o1-0", "c0c0-o1-1", "c0c0-o2-0"}
 
 
 def test_a_third_of_the_gangs_is_within_a_pod_of_what_cannot_be() -> None:
@@ -139,6 +201,27 @@ def test_probes_disagree_both_ways(fits: dict[str, str], node_name: str, what: s
     assert (found.what if found else None) == what
 
 
+def test_a_pod_being_deleted_is_held_in_every_smaller_case() -> None:
+    """Without its finalizer the API server would let it go at once, and the case would speak of a pod that isn't there."""
+    held = pod("run0", template(), node_name="c0c0-n0")
+    held["metadata"] |= {"finalizers": ["example.com/hold"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    value = _simple(pods=[held]).to_json()
+    left = [each for path in _paths(value) for each in _without(value, [path]).pods]
+    assert left
+    assert all(each["metadata"]["finalizers"] for each in left)
+
+
+async def test_a_pod_gone_is_a_pod_released() -> None:
+    """Its DELETE may have come first."""
+    gone = web.Application()
+    async with TestServer(gone) as server, aiohttp.ClientSession() as session:
+        api = Api(session, str(server.make_url("")).rstrip("/"), "")
+        await api.release_pod("c0c0", "run0")
+        await api.delete_pod("c0c0", "run0")
+        with pytest.raises(GoneError, match="404"):
+            await api.patch("Node", "n0", {})
+
+
 def test_every_part_that_goes_leaves_a_readable_case() -> None:
     for one in CASES[:6]:
         for path in _paths(one.to_json()):
@@ -178,6 +261,12 @@ def test_a_clean_run_has_no_faults() -> None:
 )
 def test_faults_are_named(result: Result, fault: str) -> None:
     assert any(fault in text for text in _run(result).faults())
+
+
+def test_a_refused_case_is_no_disagreement() -> None:
+    """Nothing was asked: what was not bound says nothing of the planner."""
+    refused = Result(_simple(), FIT, probes=[ProbeResult({"n": FIT}, {})], refused="422")
+    assert refused.disagreements() == []
 
 
 def test_a_mistake_that_nothing_exposes_is_a_fault() -> None:

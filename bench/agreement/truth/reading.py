@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from bench.agreement.cases import HOSTNAME, Case, Json, Offering
 from bench.agreement.truth.admitted import Admitted, admit
@@ -20,11 +19,22 @@ _BOOKED = {"key": "corral.dev/booked", "effect": "NoSchedule"}
 
 
 def world(case: Case, bought: Bought) -> World:
-    sites = [_standing(case, node) for node in case.nodes]
-    for offering in case.offerings:
-        sites += [_joining(case, offering, number) for number in range(bought.get(offering.name, 0))]
     kinds = [admitted(case, pod_set.template) for pod_set in case.pod_sets]
-    return World(sites, kinds, [pod_set.count for pod_set in case.pod_sets], _namespaces(case))
+    return World(sites(case, bought), kinds, [pod_set.count for pod_set in case.pod_sets], _namespaces(case))
+
+
+def sites(case: Case, bought: Bought) -> list[Site]:
+    """The nodes that are there, then those that join."""
+    found = [_standing(case, node) for node in case.nodes]
+    for offering in case.offerings:
+        found += [_joining(case, offering, number) for number in range(bought.get(offering.name, 0))]
+    return found
+
+
+def daemon_sets(case: Case, offering: Offering) -> list[Json]:
+    """Those with a pod on every node bought of the offering."""
+    bare = _bare(offering, 0)
+    return [each for each in case.daemon_sets if _runs(_daemon(case, each), bare)]
 
 
 def admitted(case: Case, template: Json) -> Admitted:
@@ -51,12 +61,16 @@ def _over(pod: Json) -> bool:
 
 def _joining(case: Case, offering: Offering, number: int) -> Site:
     """The node that will have joined, its DaemonSets there."""
+    running = tuple(_daemon(case, each) for each in daemon_sets(case, offering))
+    return replace(_bare(offering, number), running=running)
+
+
+def _bare(offering: Offering, number: int) -> Site:
     name = f"{offering.name}-bought-{number}"
     labels = {**(offering.node["metadata"].get("labels") or {}), HOSTNAME: name}
     site = _site(offering.node, name, labels, ())
     gone = [taint for taint in site.taints if taint["key"] in offering.startup_taints or taint["key"].startswith(_PASSING)]
-    bare = replace(site, taints=tuple(taint for taint in site.taints if taint not in gone), offering=offering.name)
-    return replace(bare, running=tuple(pod for pod in map(partial(_daemon, case), case.daemon_sets) if _runs(pod, bare)))
+    return replace(site, taints=tuple(taint for taint in site.taints if taint not in gone), offering=offering.name)
 
 
 def _daemon(case: Case, daemon_set: Json) -> Admitted:
