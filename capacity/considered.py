@@ -61,7 +61,7 @@ def _place(subject: str, lots: Sequence[Lot], index: int) -> Considered:
         nodes[constraint] += lot.count if verdict.constraint else 0
         pods[constraint] += (verdict.whole - verdict.pods) * lot.count
         if verdict.constraint:
-            details.setdefault(constraint, Counter())[verdict.detail] += lot.count
+            details.setdefault(constraint, Counter()).update(lot.details[index])
     return Considered(
         subject=subject,
         nodes=sum(lot.count for lot in lots),

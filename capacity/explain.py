@@ -6,7 +6,7 @@ from dataclasses import replace
 from capacity import quick
 from capacity.changes import broken
 from capacity.considered import considered
-from capacity.findings import findings, prepaid_misfits, usable
+from capacity.findings import findings, prepaid_misfits
 from capacity.loosen import Question, at_its_kindest, scattered, unbound, unlimited
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
@@ -32,13 +32,12 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
     found = most_pods(question, seen)
     hopeless = not enough(seen, at_best) or _hopeless(question)
     told = _unmet(question, seen, hopeless=hopeless) or _reason(question, found, seen)
-    competes = usable(seen)
     return Shortfall(
         reason=told[0],
-        message="; ".join((told[1], *_reservations(snapshot, competes, told[0]))),
+        message="; ".join((told[1], *_reservations(snapshot, seen, told[0]))),
         findings=tuple(findings(seen)),
         hopeless=hopeless,
-        competes=competes,
+        competes=seen.usable,
         relaxations=relaxations(question, seen, found, waiting_helps=not hopeless),
         considered=considered(seen),
     )
@@ -107,10 +106,9 @@ def _missing(gang: Gang, found: dict[str, int]) -> str:
     return f"; missing {', '.join(missing)}" if len(gang.pod_sets) > 1 and missing else ""
 
 
-def _reservations(snapshot: Snapshot, competes: frozenset[str], reason: Reason) -> Iterator[str]:
+def _reservations(snapshot: Snapshot, seen: Survey, reason: Reason) -> Iterator[str]:
     """How the reservations that matter are used up: those that the gang could use, or all where they don't suit it."""
-    mine = {offering.reservation for offering in snapshot.offerings if offering.name in competes}
-    mine |= {node.reservation for node in snapshot.nodes if node.name in competes}
+    mine = {lot.subject.reservation for lot in seen.lots if lot.usable}
     wanted = [use for use in snapshot.reservations if use.name in mine or reason is Reason.RESERVATION_MISMATCH]
     yield from (account(use) for use in _first(wanted, 3))
 

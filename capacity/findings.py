@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from capacity.model import Constraint, Finding, Node, Offering
-from capacity.survey import Lot, Survey, busy
+from capacity.standing import busy
+from capacity.survey import Lot, Survey
 
 MOST = 40
 
@@ -15,9 +16,11 @@ def findings(seen: Survey) -> list[Finding]:
     offered: dict[str, list[Lot]] = {}
     for lot in seen.lots:
         if isinstance(lot.subject, Node):
-            held = nodes.setdefault(lot.why or "free", [0, 0])
-            held[0] += lot.count
-            held[1] += _pods(seen, lot)
+            each = _pods(seen, lot)
+            for why, count in lot.whys.items():
+                held = nodes.setdefault(why or "free", [0, 0])
+                held[0] += count
+                held[1] += count * each
         else:
             offered.setdefault(lot.subject.name, []).append(lot)
     found = [Finding(f"{count} node{'s' if count > 1 else ''}", why, pods) for why, (count, pods) in nodes.items()]
@@ -25,19 +28,15 @@ def findings(seen: Survey) -> list[Finding]:
     return sorted(found, key=lambda one: (-one.pods, one.subject, one.detail))[:MOST]
 
 
-def usable(seen: Survey) -> frozenset[str]:
-    """Names of the offerings and nodes on which at least one pod of the gang could go now."""
-    return frozenset(name for lot in seen.lots if not lot.why for name in lot.names)
-
-
 def prepaid_misfits(seen: Survey, missing: int) -> str:
     """What prepaid capacity is free but does not suit, in words, if there is enough of it for `missing` pods; else ""."""
-    misfits = [lot for lot in seen.lots if lot.why and _idle(lot)]
+    misfits = [lot for lot in seen.lots if not lot.usable and _idle(lot)]
     if not missing or sum(lot.count * max(1, *(one.size for one in lot.verdicts)) for lot in misfits) < missing:
         return ""
     merged = Counter[str]()
     for lot in misfits:
-        merged[f"{_source(lot.subject)} ({lot.why})"] += lot.count
+        for why, count in lot.whys.items():
+            merged[f"{_source(lot.subject)} ({why})"] += count
     largest = sorted(merged.items(), key=lambda item: (-item[1], item[0]))[:4]
     return (
         f"{merged.total()} prepaid nodes are free but do not suit: {', '.join(f'{count} of {what}' for what, count in largest)}"
@@ -62,14 +61,14 @@ def _offering(seen: Survey, lots: Sequence[Lot]) -> Finding:
     """Told by the nodes of it that could hold most."""
     offering = lots[0].subject
     assert isinstance(offering, Offering)
-    pods, best = max(((_pods(seen, lot), lot) for lot in lots), key=lambda one: one[0])
+    pods, best = max(((_pods(seen, lot) * lot.count, lot) for lot in lots), key=lambda one: one[0])
     if best.verdicts[0].constraint is Constraint.NOT_AVAILABLE:
         why = f": {offering.unavailable}" if offering.unavailable else ""
         return Finding(offering.name, f"0 of {offering.total} available{why}")
-    return Finding(offering.name, best.why or f"{best.count} of {offering.total} available, room for {pods} pods", pods)
+    [why] = best.whys  # all nodes of one offering are alike
+    return Finding(offering.name, why or f"{best.count} of {offering.total} available, room for {pods} pods", pods)
 
 
 def _pods(seen: Survey, lot: Lot) -> int:
-    """Pods that go on the lot, of the pod set of which most do; a node never counts for more than there are."""
-    each = (min(one.pods, pod_set.count) for one, pod_set in zip(lot.verdicts, seen.pod_sets, strict=True))
-    return max(each) * lot.count
+    """Pods that go on a node of the lot, of the pod set of which most do; a node never counts for more than there are."""
+    return max(min(one.pods, pod_set.count) for one, pod_set in zip(lot.verdicts, seen.pod_sets, strict=True))

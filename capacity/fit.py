@@ -117,10 +117,13 @@ def shortage(pod_set: PodSet, where: Host) -> str:
     """The first resource of which not even one pod's worth is free, with numbers; "" when a pod fits."""
     for name, amount in sorted(needs(pod_set).items()):
         if (left := room(where.free, name)) < amount:
-            if is_port(name):
-                return f"host {name} is taken"
-            return f"{name}: needs {show(name, amount)}, {show(name, max(0, left))} free"
+            return lacking(name, amount, left)
     return ""
+
+
+def lacking(name: str, amount: int, left: int) -> str:
+    """That less is `left` of a resource or port than the `amount` that one pod takes of it, in words."""
+    return f"host {name} is taken" if is_port(name) else f"{name}: needs {show(name, amount)}, {show(name, max(0, left))} free"
 
 
 def ends_too_soon(ends: int | None, gang: Gang, now: int) -> str:

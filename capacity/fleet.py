@@ -19,6 +19,7 @@ from capacity.fragmentation import Size, Usual, sizes, spare, usual
 from capacity.model import Bystander, CapacityType, Node, Snapshot
 from capacity.nodes import Nodes, at
 from capacity.requirements import PodTerm, Taint
+from capacity.standing import Standing, standing
 
 Tier = tuple[int, CapacityType | None]
 _CHANGES = 4096
@@ -40,6 +41,7 @@ class Fleet:
         self._codes: dict[str, Codes] = {}
         self._taints: dict[tuple[Taint, ...], int] = {}
         self._tiers: dict[Tier, int] = {}
+        self._standings: dict[Standing, int] = {}
         self._names: Order | None = None
         self._terms = Counter(term for node in self._nodes for term in _terms(node))
         self._sizes: Counter[Size] | None = None
@@ -149,8 +151,8 @@ class Fleet:
     # --- what plans read ------------------------------------------------------------------------------------------------------
 
     def column(self, kind: str, name: str = "") -> Vector:
-        """One of `open` (0 or 1), `ends` (MOST: never), `taints`, `tier`, `name` and `spare` (the lower, the sooner a node is
-        taken), or `free` of a resource or port, or `label` of a key (a code). One entry a row.
+        """One of `open` (0 or 1), `ends` (MOST: never), `taints`, `standing`, `tier` (codes), `name` and `spare` (the lower, the
+        sooner a node is taken), or `free` or `whole` of a resource or port, or `label` of a key (a code). One entry a row.
         """
         if kind == "spare" and self._usual != (now := self.usual()):
             self._usual = now
@@ -197,6 +199,8 @@ class Fleet:
             "taints": lambda node: self._taints.setdefault(node.taints, len(self._taints)),
             "tier": lambda node: self._tiers.setdefault((node.price, node.capacity_type), len(self._tiers)),
             "spare": lambda node: spare(self._usual, node),
+            "standing": lambda node: self._standings.setdefault(standing(node), len(self._standings)),
+            "whole": lambda node: min(MOST, room(node.allocatable, name)),
         }
         return readers[kind]
 

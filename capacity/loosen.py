@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from capacity.emptied import emptied
 from capacity.model import Gang, Node, PodSet, Preferences, Shape, Snapshot
 from capacity.neighbours import meets, places, spread_counts
 from capacity.requirements import NodeSelectorTerm, Taint, Toleration
 from capacity.topology import required_key
 
 Question = tuple[Gang, Snapshot, Preferences]
-FAULTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Prefixes of the taints by which a node tells that it is not fit for use at the moment."""
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
@@ -58,27 +57,6 @@ def at_its_kindest(question: Question) -> Question:
         return replace(pod_set, near=() if met else pod_set.near, spreads=spreads)
 
     return each((gang, emptied(snapshot), preferences), change)
-
-
-def emptied(snapshot: Snapshot) -> Snapshot:
-    """As it would be if nothing were booked, in use, cordoned, not ready, or still to start."""
-    nodes = tuple(node if _empty(node) else _emptied(node) for node in snapshot.nodes)
-    offerings = tuple(
-        replace(offering, available=max(offering.total, offering.available), starts=None) for offering in snapshot.offerings
-    )
-    budgets = tuple(replace(budget, left=budget.whole) for budget in snapshot.budgets)
-    bystanders = tuple(replace(one, pods=()) for one in snapshot.bystanders)
-    return replace(snapshot, nodes=nodes, offerings=offerings, budgets=budgets, bystanders=bystanders)
-
-
-def _empty(node: Node) -> bool:
-    held = node.requested or node.pods or node.booked_by or node.unschedulable
-    return not held and node.ready and not any(taint.key.startswith(FAULTS) for taint in node.taints)
-
-
-def _emptied(node: Node) -> Node:
-    taints = tuple(taint for taint in node.taints if not taint.key.startswith(FAULTS))
-    return replace(node, requested={}, pods=(), booked_by=None, ready=True, unschedulable=False, taints=taints)
 
 
 def unlimited(question: Question) -> Question:

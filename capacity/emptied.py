@@ -1,0 +1,144 @@
+"""A snapshot as it would be if nobody used or held anything: a view on the columns there are, without a copy of each node."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import overload
+
+import numpy as np
+
+from capacity.columns import Codes, Vector
+from capacity.fit import is_port
+from capacity.fleet import Fleet, Stock, Tier, stock_of
+from capacity.fragmentation import Usual
+from capacity.model import Budget, Node, Offering, Snapshot
+from capacity.requirements import PodTerm
+from capacity.standing import standing
+
+FAULTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Prefixes of the taints by which a node tells that it is not fit for use at the moment."""
+
+
+def emptied(snapshot: Snapshot) -> Snapshot:
+    """As it would be if nothing were booked, in use, cordoned, not ready, or still to start."""
+    stock = stock_of(snapshot)
+    nodes = _Nodes(stock.nodes)
+    view = _Emptied(stock.fleet, nodes)
+    offerings = tuple(map(_offering, snapshot.offerings))
+    if all(new is old for new, old in zip(offerings, snapshot.offerings, strict=True)):
+        offerings = snapshot.offerings  # what is known of these very offerings stays known
+    return replace(
+        snapshot,
+        nodes=nodes,
+        offerings=offerings,
+        budgets=tuple(map(_budget, snapshot.budgets)),
+        bystanders=tuple(replace(one, pods=()) for one in snapshot.bystanders),
+        stock=Stock(view, view.version, nodes, np.ones(len(nodes), np.bool_)),
+    )
+
+
+def _offering(offering: Offering) -> Offering:
+    if offering.available >= offering.total and offering.starts is None:
+        return offering
+    return replace(offering, available=max(offering.total, offering.available), starts=None)
+
+
+def _budget(budget: Budget) -> Budget:
+    return replace(budget, left=budget.whole)
+
+
+def _node(node: Node) -> Node:
+    taints = tuple(taint for taint in node.taints if not taint.key.startswith(FAULTS))
+    return replace(node, requested={}, pods=(), booked_by=None, ready=True, unschedulable=False, taints=taints)
+
+
+class _Nodes(Sequence[Node]):
+    """Each node is made when it is first looked at."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._made: dict[int, Node] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @overload
+    def __getitem__(self, place: int) -> Node: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Node, ...]: ...
+    def __getitem__(self, place: int | slice) -> Node | tuple[Node, ...]:
+        if isinstance(place, slice):
+            return tuple(self)[place]
+        found = self._made.get(place)
+        if found is None:
+            found = self._made[place] = _node(self._nodes[place])
+        return found
+
+
+class _Emptied(Fleet):
+    """Reads the columns of another fleet, for as long as that does not change."""
+
+    def __init__(self, fleet: Fleet, nodes: _Nodes) -> None:
+        super().__init__()
+        self._fleet = fleet
+        self._there = nodes
+        self._own: dict[Hashable, Vector] = {}
+
+    def __len__(self) -> int:
+        return len(self._there)
+
+    def row(self, name: str) -> int:
+        return self._fleet.row(name)
+
+    def rows(self, nodes: Iterable[Node]) -> list[int]:
+        return self._fleet.rows(nodes)
+
+    def node(self, row: int) -> Node:
+        return self._there[row]
+
+    @property
+    def version(self) -> int:
+        return self._fleet.version
+
+    def changed(self, version: int) -> list[int] | None:
+        return self._fleet.changed(version)
+
+    def column(self, kind: str, name: str = "") -> Vector:
+        if kind == "free" and not is_port(name):
+            return self._fleet.column("whole", name)
+        if kind in ("open", "free", "taints", "standing"):
+            if (kind, name) not in self._own:
+                self._own[kind, name] = self._made(kind, name)
+            return self._own[kind, name]
+        return self._fleet.column(kind, name)
+
+    def codes(self, key: str) -> Codes:
+        return self._fleet.codes(key)
+
+    def tiers(self) -> Sequence[Tier]:
+        return self._fleet.tiers()
+
+    def terms(self) -> Sequence[PodTerm]:
+        return ()
+
+    def usual(self) -> Usual:
+        return self._fleet.usual()
+
+    def _made(self, kind: str, name: str) -> Vector:
+        match kind:
+            case "open":
+                return np.ones(len(self), np.int64)
+            case "free":
+                return self._fleet.column("whole", name)
+            case "taints":
+                return self._recoded(kind, lambda node: node.taints)
+            case _:
+                return self._recoded(kind, standing)
+
+    def _recoded(self, kind: str, read: Callable[[Node], Hashable]) -> Vector:
+        """Codes of what `read` makes of the emptied nodes: it is asked once for each code that the nodes have as they are."""
+        codes = self._fleet.column(kind)
+        seen = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+        seen[codes] = np.arange(len(codes))
+        known: dict[Hashable, int] = {}
+        table = [0 if row < 0 else known.setdefault(read(self._there[row]), len(known)) for row in seen.tolist()]
+        return np.array(table, np.int64)[codes]
