@@ -43,7 +43,7 @@ class Pass:
     room: Room
     modes: Mapping[str, str]
     planner: Planner
-    memo: "dict[Key, Outcome]"
+    memo: "Memo"
     held: dict[str, str] = field(default_factory=dict)
     booked: tuple[str, ...] = ()
     watchers: Watchers | None = None
@@ -87,7 +87,7 @@ class Pass:
             room = self.room.only(pools).without(names, "a gang that is first in turn")
             asked = bound(accepted.gang, accepted.terms, room.snapshot)
             found = by_policy(self.planner(asked, room.snapshot, accepted.terms.preferences), accepted.gang, asked)
-            self.memo[key] = found
+            self.memo.known[key] = found
         return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
 
     def _seen(self, gang: Gang) -> str:
@@ -116,15 +116,24 @@ Key = tuple[str, str, frozenset[str], frozenset[str], tuple[str, ...]]
 
 @dataclass(slots=True)
 class Memo:
-    """Outcomes of the passes on one and the same room: nothing is planned twice on equal ground."""
+    """Outcomes of the passes on one and the same room: nothing is planned twice on equal ground. What a whole pass didn't look up
+    is forgotten: gangs come and go.
+    """
 
     ground: Room | None = None
     known: dict[Key, Outcome] = field(default_factory=dict)
+    before: dict[Key, Outcome] = field(default_factory=dict)
 
-    def on(self, room: Room) -> dict[Key, Outcome]:
-        """What is known on this ground; another ground starts anew. Time alone changes nothing where nothing starts or ends."""
+    def on(self, room: Room) -> "Memo":
+        """For a new pass, on this ground; another ground starts anew. Time alone changes nothing where nothing starts or ends."""
         timed = any(o.starts or o.ends for o in room.snapshot.offerings) or any(n.ends for n in room.snapshot.nodes)
         ground = Room(replace(room.snapshot, now=room.snapshot.now // 30 if timed else 0))
-        if ground != self.ground:
-            self.ground, self.known = ground, {}
-        return self.known
+        self.before, self.known = self.known if ground == self.ground else {}, {}
+        self.ground = ground
+        return self
+
+    def get(self, key: Key) -> Outcome | None:
+        found = self.known.get(key) or self.before.get(key)
+        if found is not None:
+            self.known[key] = found
+        return found

@@ -156,7 +156,7 @@ def test_labels_tell_gangs_apart_only_where_a_rule_looks_at_them(more: dict[str,
     ground = room(view(), (pool(),), Grounds())
     if more.pop("watched", False):
         ground = Room(replace(ground.snapshot, bystanders=(Bystander("n", {}, (shy,)),)))
-    current = Pass(ground, {"p": "Active"}, counting, {})
+    current = Pass(ground, {"p": "Active"}, counting, Memo())
     for name in ("x", "y"):
         asked = candidate(name, 9, rack=True)
         [pods] = asked.accepted.gang.pod_sets
@@ -181,3 +181,14 @@ def test_nothing_is_planned_twice_on_equal_ground() -> None:
         for name in ("one", "two"):
             current.turn(candidate(name, 9, rack=True))
     assert calls == 1
+
+
+def test_what_no_gang_asks_for_any_more_is_forgotten() -> None:
+    memo, pools = Memo(), (pool(),)
+    seen = view(*pools)
+    for count in range(9, 29):
+        ground = room(seen, pools, Grounds())
+        current = Pass(ground, {"p": "Active"}, plan, memo.on(ground))
+        for asked in (8, count):
+            current.turn(candidate("g", asked, rack=True))
+    assert len(memo.known) + len(memo.before) == 4
