@@ -1,6 +1,7 @@
 """Whether a request is taken on: its parameters, its PodTemplates, and who stands behind it.
 
-What is accepted is a snapshot: later edits of parameters, templates or policy don't touch a request that is under way.
+What is accepted is a snapshot: later edits of parameters, templates or policy don't touch a request that is under way; what its
+pods name beside them is read anew (leaning.py).
 """
 
 import hashlib
@@ -35,7 +36,7 @@ class Accepted:
     """`priority` is the Workload's at acceptance; `check` the admission check it waits for, "" for a bare request.
 
     `digest` is equal for requests that ask for the same on the same terms, whoever's pods they are: one plan answers them all
-    where no rule looks at the pods' labels.
+    where no rule looks at the pods' labels. `templates` are those of its pod sets, in order.
     """
 
     gang: Gang
@@ -44,6 +45,7 @@ class Accepted:
     workload: ObjectKey | None = None
     check: str = ""
     priority: int = 0
+    templates: tuple[core.PodTemplate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
     templates = [found for found in there if found is not None]
     try:
         agreed = terms(request.spec.parameters, desk.policy)
-        pods = pod_sets(request, templates, desk.look)
+        asked_for = offer(request, templates, agreed, desk.look)
     except (ParameterError, PodSpecError) as error:
         if isinstance(error, PolicyMissingError) and not authority.bare(request):
             # Its check chose the policy, not its author: it may come back, and the workload must not be deactivated for it.
@@ -102,10 +104,16 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
         return Refused("InvalidArgument", str(error))
     if pools := poolless(agreed, desk.pools):
         return _patient("NoPool", pools, request, agreed.queued, now)
+    return _authorised(request, templates, asked_for, desk, now)
+
+
+def offer(request: ProvisioningRequest, templates: Sequence[core.PodTemplate], agreed: Terms, look: Look) -> Accepted:
+    """What is asked for, whoever asks. Raises PodSpecError when a pod set can't be planned as it is written."""
+    pods = pod_sets(request, templates, look)
     gang = Gang(_title(request), tuple(_placed(pod, agreed) for pod in pods), agreed.run_duration)
     nameless = tuple(replace(pod, namespace="", labels={}) for pod in gang.pod_sets)
     digest = hashlib.sha256(repr((nameless, agreed)).encode()).hexdigest()
-    return _authorised(request, templates, Accepted(gang, agreed, digest), desk, now)
+    return Accepted(gang, agreed, digest, templates=tuple(templates))
 
 
 def _title(request: ProvisioningRequest) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
 from provisioner.acceptance import Accepted, Desk, NotYet, Refused, judge, still_reserved
+from provisioner.leaning import renewed
 from provisioner.progress import (
     Attempts,
     Ended,
@@ -62,7 +63,10 @@ def case_of(
     finding, todo = _split(found, old)
     if todo is not None and not still_reserved(judged, desk.look):
         todo = None
-    return Case(request, old, tries, judged, finding, todo, since)
+    fresh = renewed(judged, request, desk.look) if todo else judged
+    if isinstance(fresh, Refused):
+        return replace(case, finding=fresh)
+    return Case(request, old, tries, fresh, finding, todo, since)
 
 
 def _unaccepted(case: Case, judged: NotYet | Refused, newest: ours.Booking | None, now: datetime) -> Case:

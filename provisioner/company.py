@@ -36,9 +36,9 @@ def pods_of(booking: ours.Booking, state: State) -> Mapping[str, Running]:
 
 
 def left_of(booking: ours.Booking, state: State) -> Mapping[str, int]:
-    """How many pods of each pod set are not over, by its name: none of a finished Workload. While it runs, those are that its kind
-    of job reports to have succeeded and not to run again (Workload `reclaimablePods`, Kueue 0.17.0); after partial admission some
-    of them count as not over.
+    """How many pods of each pod set are not over, by its name: none of a finished Workload. While it runs, over are those that
+    its kind of job reports to have succeeded and not to run again (Workload `reclaimablePods`, Kueue 0.17.0); after partial
+    admission some of them count as not over.
     """
     asked = {each.name: each.count for each in booking.spec.pod_sets}
     workload = _workload(booking, state)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kube import autoscaling, core, kueue, ours, resources, storage
-from provisioner import bookings
+from provisioner import bookings, waking
 from provisioner.backoff import Backoffs
 from provisioner.clouds.registry import Clouds
 from provisioner.pace import Pace
@@ -25,7 +25,6 @@ from runtime.errors import ApiError, TransportError
 from runtime.events import Recorder
 from runtime.manager import Manager
 from runtime.settings import load
-from runtime.store import Object, Store
 
 REPORTER = "corral.dev/provisioner"
 POOL_DEBOUNCE = 1.0
@@ -67,12 +66,12 @@ def build(settings: ProvisionerSettings, client: Client, installation: str, clou
     planning = Controller("planner", planner.reconcile, timeout=600.0, backoff_base=0.5)
     wake_planner = _debounced(planning, ALL, settings.debounce_seconds)
     planning.watch(state.requests, lambda _: [ALL])
-    _wake_on_changes(state, wake_planner)
+    waking.wake_planner(state, wake_planner, lambda: planner.leaning)
     metrics.gauge("corral_requests_waiting", "Requests that wait, by reason", lambda: _waiting(planner))
 
     looking = Controller("pools", PoolReconciler(state, client, recorder, clouds, _now, wake_planner).reconcile, workers=4)
     looking.watch(state.pools, lambda pool: [pool.metadata.name])
-    _wake_pools(state, looking)
+    waking.wake_pools(state, lambda pool: looking.enqueue(pool, after=POOL_DEBOUNCE))
     state.backoffs.changed = looking.enqueue
 
     judging = Controller("policies", PolicyReconciler(state, client, recorder, _now).reconcile)
@@ -117,67 +116,8 @@ def _state(manager: Manager, settings: ProvisionerSettings, installation: str) -
     )
 
 
-# --- what wakes what ------------------------------------------------------------------------------------------------------
-
-
 def _debounced(controller: Controller[str], key: str, after: float) -> Callable[[], None]:
     return lambda: controller.enqueue(key, after=after)
-
-
-def _wake_on_changes(state: State, wake: Callable[[], None]) -> None:
-    """A pass for all that a plan rests on. Changes that no plan depends on wake nobody: heartbeats, statuses of our own."""
-    state.nodes.on_change(lambda old, new: wake() if _node_facts(old) != _node_facts(new) else None)
-    state.pods.on_change(lambda old, new: wake() if _pod_facts(old) != _pod_facts(new) else None)
-    state.namespaces.on_change(lambda old, new: wake() if _labels(old) != _labels(new) else None)
-    state.workloads.on_change(lambda old, new: wake() if _quota_facts(old) != _quota_facts(new) else None)
-    state.pools.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
-    state.policies.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
-    quiet: Iterable[Store[core.PodTemplate] | Store[ours.Booking] | Store[core.DaemonSet]]
-    quiet = (state.templates, state.bookings, state.daemon_sets)
-    for store in quiet:
-        store.on_change(lambda _old, _new: wake())
-    state.checks.on_change(lambda _old, _new: wake())
-    state.configs.on_change(lambda _old, _new: wake())
-
-
-def _node_facts(node: core.Node | None) -> object:
-    return node and (node.metadata.labels, node.spec, node.status.allocatable, node.ready, node.metadata.deletion_timestamp)
-
-
-def _pod_facts(pod: core.Pod | None) -> object:
-    return pod and (pod.spec.node_name, pod.terminal, pod.metadata.labels, pod.metadata.deletion_timestamp)
-
-
-def _labels(item: core.Namespace | None) -> object:
-    return item and item.metadata.labels
-
-
-def _quota_facts(workload: kueue.Workload | None) -> object:
-    if workload is None:
-        return None
-    checks = [state.name for state in workload.status.admission_checks]
-    return workload.metadata.uid, workload.spec.active, workload.quota_reserved, workload.evicted, workload.finished, checks
-
-
-def _spec(item: ours.CapacityPool | ours.CapacityPolicy | None) -> object:
-    return item and (item.metadata.uid, item.spec)
-
-
-def _wake_pools(state: State, controller: Controller[str]) -> None:
-    """Pool statuses count nodes and bookings, and name DaemonSets and flavors."""
-
-    def all_pools(_old: Object | None, _new: Object | None) -> None:
-        for pool in state.pools.values():
-            controller.enqueue(pool.metadata.name, after=POOL_DEBOUNCE)
-
-    state.nodes.on_change(lambda old, new: all_pools(old, new) if _node_facts(old) != _node_facts(new) else None)
-    state.bookings.on_change(all_pools)
-    state.daemon_sets.on_change(lambda old, new: all_pools(old, new) if _template(old) != _template(new) else None)
-    state.flavors.on_change(all_pools)
-
-
-def _template(daemon_set: core.DaemonSet | None) -> object:
-    return daemon_set and daemon_set.spec
 
 
 def _waiting(planner: Planner) -> Iterable[tuple[float, dict[str, str]]]:

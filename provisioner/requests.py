@@ -25,6 +25,7 @@ from provisioner.cases import Case, case_of
 from provisioner.closing import closed
 from provisioner.creation import Creator, Writer, traced
 from provisioner.grounds import Grounds
+from provisioner.leaning import Leaning, leaning
 from provisioner.ordering import turn
 from provisioner.outcomes import Book, broken, pools_of
 from provisioner.progress import Failed, Provisioned, Waiting, attempts, standing
@@ -72,12 +73,13 @@ class Said:
 
 
 class Planner:
-    """Serves all requests of the class. `waiting` counts them by reason, as of the last pass."""
+    """Serves all requests of the class. `waiting` counts them by reason, as of the last pass; `leaning` is what they lean on."""
 
     def __init__(
         self, state: State, client: Writer, recorder: Recorder, now: Callable[[], datetime], planner: Plan = plan
     ) -> None:
         self.waiting: Counter[str] = Counter()
+        self.leaning = Leaning()
         self._state, self._client, self._recorder, self._now, self._plan = state, client, recorder, now, planner
         self._creator = Creator(client, state)
         self._accepted: dict[str, Accepted] = {}
@@ -92,6 +94,7 @@ class Planner:
         view = take(self._state, now, self._creator.unseen())
         desk = self._desk()
         cases = [case for request in requests if (case := self._case(request, desk, now))]
+        self.leaning = leaning(case.accepted for case in cases if case.todo and case.accepted)
         planned, whole = await self._in_turn(view, [case for case in cases if case.todo], now)
         told = [case for case in (*cases, *planned) if case.finding is not None]
         sent = await self._tell_all(told, now)

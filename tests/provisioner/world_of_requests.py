@@ -137,6 +137,13 @@ _STORES_OF = {
     "CapacityPool": "pools",
     "CapacityPolicy": "policies",
     "Booking": "bookings",
+    "RuntimeClass": "runtime_classes",
+    "DeviceClass": "device_classes",
+    "PersistentVolumeClaim": "claims",
+    "PersistentVolume": "volumes",
+    "StorageClass": "storage_classes",
+    "CSIDriver": "csi_drivers",
+    "CSINode": "csi_nodes",
 }
 
 

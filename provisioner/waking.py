@@ -1,0 +1,116 @@
+"""What wakes what: the changes of stored objects that planning passes and pools' statuses rest on, and none other."""
+
+from collections.abc import Callable, Iterable
+
+from kube import core, kueue, ours, storage
+from kube.volumes import limited
+from provisioner.leaning import Leaning
+from provisioner.state import State
+from runtime.store import Object, Store
+
+Wake = Callable[[], None]
+
+
+def wake_planner(state: State, wake: Wake, leaning: Callable[[], Leaning]) -> None:
+    """A pass for all that a plan rests on. Changes that no plan depends on wake nobody: heartbeats, statuses of our own, claims
+    that no waiting gang names. `leaning` tells what the waiting gangs lean on beside their templates.
+    """
+    state.nodes.on_change(lambda old, new: wake() if _node_facts(old) != _node_facts(new) else None)
+    state.pods.on_change(lambda old, new: wake() if _pod_facts(old) != _pod_facts(new) else None)
+    state.namespaces.on_change(lambda old, new: wake() if _labels(old) != _labels(new) else None)
+    state.workloads.on_change(lambda old, new: wake() if _quota_facts(old) != _quota_facts(new) else None)
+    state.pools.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
+    state.policies.on_change(lambda old, new: wake() if _spec(old) != _spec(new) else None)
+    quiet: Iterable[Store[core.PodTemplate] | Store[ours.Booking] | Store[core.DaemonSet]]
+    quiet = (state.templates, state.bookings, state.daemon_sets)
+    for store in quiet:
+        store.on_change(lambda _old, _new: wake())
+    state.checks.on_change(lambda _old, _new: wake())
+    state.configs.on_change(lambda _old, _new: wake())
+    state.device_classes.on_change(lambda old, new: wake() if _served(old) != _served(new) else None)
+    _wake_on_what_pods_name(state, wake, leaning)
+
+
+def _wake_on_what_pods_name(state: State, wake: Wake, leaning: Callable[[], Leaning]) -> None:
+    def if_leant_on(_old: Object | None, _new: Object | None) -> None:
+        if leaning().any:
+            wake()
+
+    def claim(old: storage.PersistentVolumeClaim | None, new: storage.PersistentVolumeClaim | None) -> None:
+        there = new or old
+        named = there and (there.metadata.namespace, there.metadata.name) in leaning().claims
+        if named and _claim_facts(old) != _claim_facts(new):
+            wake()
+
+    def volume(old: storage.PersistentVolume | None, new: storage.PersistentVolume | None) -> None:
+        held = {(ref.namespace, ref.name) for each in (old, new) if each and (ref := each.spec.claim_ref)}
+        if held & leaning().claims and _volume_facts(old) != _volume_facts(new):
+            wake()
+
+    state.claims.on_change(claim)
+    state.volumes.on_change(volume)
+    state.storage_classes.on_change(if_leant_on)
+    state.csi_drivers.on_change(if_leant_on)
+    state.runtime_classes.on_change(if_leant_on)
+    state.csi_nodes.on_change(lambda old, new: if_leant_on(old, new) if _limits(old) != _limits(new) else None)
+
+
+def wake_pools(state: State, enqueue: Callable[[str], None]) -> None:
+    """Pool statuses count nodes and bookings, and name DaemonSets and flavors. `enqueue` takes a pool's name."""
+
+    def all_pools(_old: Object | None, _new: Object | None) -> None:
+        for pool in state.pools.values():
+            enqueue(pool.metadata.name)
+
+    state.nodes.on_change(lambda old, new: all_pools(old, new) if _node_facts(old) != _node_facts(new) else None)
+    state.bookings.on_change(all_pools)
+    state.daemon_sets.on_change(lambda old, new: all_pools(old, new) if _template(old) != _template(new) else None)
+    state.flavors.on_change(all_pools)
+
+
+# --- what counts of each --------------------------------------------------------------------------------------------------
+
+
+def _node_facts(node: core.Node | None) -> object:
+    return node and (node.metadata.labels, node.spec, node.status.allocatable, node.ready, node.metadata.deletion_timestamp)
+
+
+def _pod_facts(pod: core.Pod | None) -> object:
+    return pod and (pod.spec.node_name, pod.terminal, pod.metadata.labels, pod.metadata.deletion_timestamp)
+
+
+def _labels(item: core.Namespace | None) -> object:
+    return item and item.metadata.labels
+
+
+def _quota_facts(workload: kueue.Workload | None) -> object:
+    if workload is None:
+        return None
+    status = workload.status
+    checks = [state.name for state in status.admission_checks]
+    holds = workload.quota_reserved, workload.evicted, workload.finished
+    return workload.metadata.uid, workload.spec.active, holds, checks, status.reclaimable_pods
+
+
+def _spec(item: ours.CapacityPool | ours.CapacityPolicy | None) -> object:
+    return item and (item.metadata.uid, item.spec)
+
+
+def _template(daemon_set: core.DaemonSet | None) -> object:
+    return daemon_set and daemon_set.spec
+
+
+def _served(item: core.DeviceClass | None) -> str:
+    return item.spec.extended_resource_name if item else ""
+
+
+def _claim_facts(item: storage.PersistentVolumeClaim | None) -> object:
+    return item and (item.metadata.annotations, item.metadata.deletion_timestamp, item.spec, item.status)
+
+
+def _volume_facts(item: storage.PersistentVolume | None) -> object:
+    return item and (item.metadata.labels, item.spec)
+
+
+def _limits(item: storage.CSINode | None) -> frozenset[str]:
+    return limited([item] if item else [])
