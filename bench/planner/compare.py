@@ -1,6 +1,5 @@
 """One problem put to us and to its peer, and what must hold between the two answers."""
 
-import cProfile
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -10,15 +9,14 @@ import numpy as np
 
 from bench.planner import scenarios
 from bench.planner.bound import Bound, bound
-from bench.planner.ours import Ours, gang, measure, planned, snapshot
+from bench.planner.ours import Ours, measure
 from bench.planner.peers import Theirs
 from bench.planner.problems import RACK, Problem
+from bench.planner.profiles import profile
 from capacity import model
-from capacity.fleet import stocked
 
 SHORT = 200_000_000
 """Nanoseconds below which a peer is measured three times; its median counts."""
-PROFILES = 20
 FEW_NODES = 1_000
 LIMIT_SECONDS = 60
 
@@ -171,17 +169,3 @@ def faults(row: Row) -> Iterator[str]:
             yield f"costs less than the {name} bound allows: one of them is wrong"
     if row.fewest is not None and row.racks is not None and row.racks < row.fewest:
         yield "in fewer racks than there can be"
-
-
-def profile(problem: Problem) -> str:
-    """Where the time goes with a kept index: the functions that take most of it themselves, with their shares."""
-    start, profiler, began = stocked(snapshot(problem)), cProfile.Profile(), time.perf_counter_ns()
-    planned(start, [gang(ask) for ask in problem.gangs])
-    for more in range(1, PROFILES + 1):
-        profiler.runcall(planned, start, [gang(ask, more) for ask in problem.gangs])
-        if time.perf_counter_ns() - began > SHORT:
-            break
-    profiler.create_stats()
-    own = {name: values[2] for (_, _, name), values in profiler.stats.items()}
-    most = sorted(own.items(), key=lambda one: (-one[1], one[0]))[:5]
-    return ", ".join(f"{name.strip('<>')} {100 * seconds / sum(own.values()):.0f} %" for name, seconds in most)

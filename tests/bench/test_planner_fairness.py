@@ -64,6 +64,13 @@ def solved(**changes: object) -> Row:
     return row
 
 
+def hosts(count: int, change: int) -> Row:
+    """A row of S1 that no peer answered; `change` is what one node's change costs."""
+    nodes = tuple(Machine(f"n{i}", {}, {"cpu": 4_000, "memory": 9, "pods": 9}, {}) for i in range(count))
+    problem = Problem(f"{count} nodes, gang", (ask(1),), nodes)
+    return Row("S1", problem, ours.Ours([], kept=4, again=4, change=change), None, mask=1)
+
+
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
@@ -122,6 +129,24 @@ def test_the_report_tells_goals_and_faults() -> None:
     assert record([row], reached, {}, "0.0")["cases"][0]["cost"] == 5
     assert table([row]).splitlines()[-1].split()[:2] == ["S3", "p"]
     assert cells(row)[-3:-1] == ["0.00", "0.00"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "between"),
+    [
+        pytest.param(
+            [solved(linear=Bound(4, solved=True), integer=Bound(4, solved=True))],
+            ["p: 1.2500 of the bound in whole nodes"] * 2,
+            id="dearer than it must be",
+        ),
+        pytest.param([hosts(1, 10), hosts(2, 20), hosts(4, 31)], ["3.1 times as much at 4 as at 1, 3"], id="changes that grow"),
+        pytest.param([hosts(1, 10), hosts(4, 30)], [], id="changes that don't"),
+    ],
+)
+def test_a_goal_that_is_missed_says_what_stands_between(rows: list[Row], between: list[str]) -> None:
+    missed = [goal.between for goal in goals(rows) if goal.met is False and "peer" not in goal.between]
+    assert len(missed) == len(between)
+    assert all(text.startswith(start) for text, start in zip(missed, between, strict=True))
 
 
 def test_a_module_that_is_not_the_pinned_one_is_refused() -> None:
