@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from capacity.columns import MOST, Codes, Mask, Vector
+from capacity.columns import MOST, Codes, Mask, Vector, label
 from capacity.cover import Kind
 from capacity.model import HOSTNAME, CapacityType, Offering, Shape
+
+Sort = tuple[object, ...]  # shape and domains
 
 _PLENTY = 1 << 31
 _TYPES = {kind: place for place, kind in enumerate(CapacityType)}
@@ -44,6 +47,7 @@ class Catalogue:
         self.ends = _vector([MOST if one.ends is None else one.ends for one in offerings])
         self.types = _vector([_TYPES[one.capacity_type] for one in offerings])
         self._places: dict[str, Vector] = {}
+        self._sorts: dict[tuple[str, ...], tuple[Mapping[Sort, Offering], Vector]] = {}
 
     def open(self, now: int, end: int, ranks: Mapping[CapacityType, int]) -> Mask:
         """Which of them sell now, to this policy, something that lasts until `end`: as fit.closed tells one by one."""
@@ -51,11 +55,22 @@ class Catalogue:
         return may[self.types] & (self.limit > 0) & (self.starts <= now) & (self.ends >= end)
 
     def places(self, key: str, known: Codes) -> Vector:
-        """The code of each offering's value of a topology key."""
+        """The code of each offering's value of a topology key, or of joint ones."""
         found = self._places.get(key)
         if found is None:
-            found = self._places[key] = _vector([known.code(_label(one, key)) for one in self.offerings])
+            found = self._places[key] = _vector([known.code(label(partial(_label, one), key)) for one in self.offerings])
         return found
+
+    def sorts(self, keys: tuple[str, ...]) -> tuple[Mapping[Sort, Offering], Vector]:
+        """One offering of each sort, alike in shape and in their values of some keys, and the place of each one's sort there."""
+        if keys not in self._sorts:
+            each: list[Sort] = [
+                (shape, *[one.domain.get(key) for key in keys]) for one, shape in zip(self.offerings, self.shapes, strict=True)
+            ]
+            first = dict(zip(each, self.offerings, strict=True))
+            place = {sort: number for number, sort in enumerate(first)}
+            self._sorts[keys] = first, _vector([place[sort] for sort in each])
+        return self._sorts[keys]
 
 
 @dataclass(frozen=True, slots=True)

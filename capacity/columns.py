@@ -18,6 +18,26 @@ Mask = NDArray[np.bool_]
 GAP = 1 << 32
 MOST = 1 << 62
 """Amounts are cut off here on both sides: none that is real comes near."""
+_JOINT = "\0"
+"""Sorts before all that a label may hold, so joint values sort as the tuples of their parts."""
+
+
+def joint(keys: Sequence[str]) -> str:
+    """One name for several label keys together; a single key is its own."""
+    return _JOINT.join(keys)
+
+
+def label(get: Callable[[str], str | None], key: str) -> str | None:
+    """The value of a key, or the joint value of joint keys: None where one of these is absent or empty."""
+    if _JOINT not in key:
+        return get(key)
+    values = [value for one in key.split(_JOINT) if (value := get(one))]
+    return _JOINT.join(values) if len(values) == key.count(_JOINT) + 1 else None
+
+
+def apart(key: str, value: str | None) -> dict[str, str]:
+    """The value of each of the keys that are joint in a key."""
+    return dict(zip(key.split(_JOINT), str(value).split(_JOINT), strict=True)) if key else {}
 
 
 class Order:

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from capacity.catalogue import Sale
-from capacity.columns import Vector
+from capacity.columns import Mask, Vector, apart
 from capacity.cover import Cover, Kind, TooHardError, cover
 from capacity.goods import Goods
+from capacity.levels import Level, level, parts
 
 _MOST_CELLS = 4_000_000
 _MOST_COVERS = 300
 
-Key = tuple[int, int, int, int, int]  # price, ranks, room of the domains, slots, nodes: the less the better
+Key = tuple[int, int, int, int, int, int]  # price, ranks, parts, room of the domains, slots, nodes: the less the better
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,84 +29,73 @@ class Best:
     sale: Sale | None
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Domains by code: `codes` has one for each row, `places` one for each offering for sale. `rooms` is how many pods a domain
-    could hold, 0 for what is no domain; `orders` sort the domains by name.
+def best(goods: Goods, keys: Sequence[str], below: str | None, ceiling: int | None) -> Best | None:
+    """The best answer with all pods in one domain of each key, None when there is none; `below` is the preferred level that had
+    to be given up last, of which the fewest domains are best. Raises TooHardError.
     """
-
-    keys: tuple[str, ...]
-    codes: Vector
-    places: Vector
-    rooms: Vector
-    orders: tuple[Vector, ...]
-
-    def __len__(self) -> int:
-        return len(self.rooms)
-
-
-def best(goods: Goods, keys: Sequence[str], ceiling: int | None) -> Best | None:
-    """The best answer with all pods in one domain of each key, None when there is none. Raises TooHardError."""
-    if not keys:
-        found = cover(goods.limits(np.bincount(goods.cells(), minlength=1), goods.sale), goods.demand)
+    if not keys and below is None:
+        found = cover(goods.kinds(), goods.demand)
         return Best(found, {}, None, goods.sale) if found and _within(found, ceiling) else None
-    levels = [_level(goods, key) for key in keys]
-    return _Domains(goods, levels[0] if len(levels) == 1 else _pair(goods, *levels)).best(ceiling)
+    return _Domains(goods, level(goods, keys), below).best(ceiling)
 
 
 def _within(found: Cover, ceiling: int | None) -> bool:
     return ceiling is None or found.cost[0] <= ceiling
 
 
-def _level(goods: Goods, key: str) -> Level:
-    known = goods.fleet.codes(key)
-    places = goods.sale.catalogue.places(key, known)[goods.sale.rows] if goods.sale else np.zeros(0, np.int64)
-    none = known.code("")
-    codes = goods.fleet.column("label", key)
-    rooms = _rooms(goods, codes, places, len(known))
-    rooms[[0, none]] = 0  # no label, or an empty one, is no domain
-    return Level((key,), codes, places, rooms, (known.order,))
+class _Table:
+    """How much there is of each kind in domains by code: `codes` has one for each row, `places` one for each offering."""
 
+    def __init__(self, goods: Goods, codes: Vector, places: Vector, size: int) -> None:
+        self._goods, self._codes, self._places, self._size = goods, codes, places, size
+        self._counts: Vector | None = None
+        self._asked = False
 
-def _pair(goods: Goods, one: Level, other: Level) -> Level:
-    """Each value of one key with each of the other; the key with fewer values is chosen first, and its room counts, too."""
-    outer, inner = sorted((one, other), key=lambda level: (int(np.count_nonzero(level.rooms)), level.keys))
-    size = len(inner)
-    if len(outer) * size > _MOST_CELLS:
-        raise TooHardError
-    codes = outer.codes * size + inner.codes
-    places = outer.places * size + inner.places
-    rooms = _rooms(goods, codes, places, len(outer) * size).reshape(len(outer), size)
-    wide = np.where(outer.rooms >= goods.demand, outer.rooms, 0)[:, None]
-    both = np.where((rooms >= goods.demand) & (wide > 0) & (inner.rooms > 0), rooms + wide, 0).ravel()
-    orders = (np.repeat(outer.orders[0], size), np.tile(inner.orders[0], len(outer)))
-    return Level((*outer.keys, *inner.keys), codes, places, both, orders)
+    def limits(self, chosen: Vector) -> Mapping[Kind, int]:
+        """The kinds in these domains: counted for those asked for first alone, for more of them in all domains at once."""
+        goods, width = self._goods, self._goods.width
+        if not self._asked:
+            self._asked = True
+            return goods.limits(np.bincount(goods.cells(self.rows(chosen)), minlength=1), self.sale(chosen))
+        if self._counts is None:
+            if self._size * width > _MOST_CELLS:
+                raise TooHardError
+            counts = np.bincount(self._codes * width + goods.cells(), minlength=self._size * width)
+            self._counts = counts.reshape(self._size, width)
+        return goods.limits(self._counts[chosen].sum(axis=0), self.sale(chosen))
 
+    def rows(self, chosen: Vector) -> Vector:
+        return np.flatnonzero(self._among(self._codes, chosen))
 
-def _rooms(goods: Goods, codes: Vector, places: Vector, size: int) -> Vector:
-    rooms = np.bincount(codes, goods.slots, size)
-    if goods.sale is not None:
-        rooms = rooms + np.bincount(places, goods.sale.slots * goods.sale.limit, size)
-    return rooms.astype(np.int64)  # exact: far below 2**53
+    def sale(self, chosen: Vector) -> Sale | None:
+        sale = self._goods.sale
+        return None if sale is None else sale.part(self._among(self._places, chosen))
+
+    def _among(self, codes: Vector, chosen: Vector) -> Mask:
+        flags = np.zeros(self._size, np.bool_)
+        flags[chosen] = True
+        found: Mask = codes == chosen[0] if len(chosen) == 1 else flags[codes]
+        return found
 
 
 class _Domains:
-    """The domains of one level, those that could hold all pods, by room and name."""
+    """The domains of one level, those that could hold all pods, by parts, room and name."""
 
-    def __init__(self, goods: Goods, level: Level) -> None:
-        self._goods = goods
-        self._level = level
-        self._counts: Vector | None = None
+    def __init__(self, goods: Goods, one: Level, below: str | None) -> None:
+        self._goods, self._level = goods, one
+        self._parts = parts(goods, one, below) if below and below not in one.keys else None
+        self._whole = _Table(goods, one.codes, one.places, len(one))
+        self._narrow = _Table(goods, known.codes, known.places, len(known.rooms)) if (known := self._parts) else None
 
     def best(self, ceiling: int | None) -> Best | None:
         """The least key. Domains that look alike are covered once."""
         memo: dict[tuple[tuple[Kind, int], ...], Cover | None] = {}
         found: tuple[Key, int, Cover] | None = None
         for code in self._in_order():
-            room = int(self._level.rooms[code])
-            if found is not None and (found[0][:3] < (0, 0, room) or found[0] == self._least(room)):
+            if found is not None and self._no_better(found[0], code):
                 break
-            limits = self._limits(code, first=not memo)
+            table, chosen = self._area(code)
+            limits = table.limits(chosen)
             alike = tuple(sorted(limits.items()))
             if alike not in memo:
                 if len(memo) >= _MOST_COVERS:
@@ -113,23 +104,44 @@ class _Domains:
             covered = memo[alike]
             if covered is not None and _within(covered, ceiling):
                 price, ranks, slots, nodes = covered.cost
-                key = (price, ranks, room, slots, nodes)
+                key = (price, ranks, self._needed(code), int(self._level.rooms[code]), slots, nodes)
                 if found is None or key < found[0]:
                     found = key, code, covered
         return self._answer(found[1], found[2]) if found else None
 
-    def _least(self, room: int) -> Key:
-        """No domain of this room, or of more, has a lesser key."""
-        sale = self._goods.sale
-        most = max(1, self._goods.most, int(sale.slots.max(initial=0)) if sale is not None else 0)
-        return 0, 0, room, self._goods.demand, -(-self._goods.demand // most)
+    def _no_better(self, found: Key, code: int) -> bool:
+        """Whether no domain from this one on has a lesser key."""
+        least = found[:2] if found[:2] == (0, 0) else self._least_cost
+        bound = (*least, self._needed(code), int(self._level.rooms[code]))
+        return found[:4] < bound or found == (*bound, self._goods.demand, -(-self._goods.demand // self._goods.largest()))
+
+    @cached_property
+    def _least_cost(self) -> tuple[int, int]:
+        """Price and ranks that no domain is below: those of all domains together."""
+        try:
+            found = cover(self._goods.kinds(), self._goods.demand)
+        except TooHardError:
+            return 0, 0
+        return found.cost[:2] if found else (0, 0)
+
+    def _needed(self, code: int) -> int:
+        return int(self._parts.fewest[code]) if self._parts else 0
+
+    def _area(self, code: int) -> tuple[_Table, Vector]:
+        """What of a domain is used: the parts that do, or all of it where these are not known."""
+        chosen = self._parts.chosen(code) if self._parts else None
+        if chosen is None or self._narrow is None:
+            return self._whole, np.array([code], np.int64)
+        return self._narrow, chosen
 
     def _in_order(self) -> Iterator[int]:
-        """The domains that matter, the least room first, then by name; the first of them without sorting all."""
+        """The domains that matter, the fewest parts first, then the least room, then by name; the first of them without sorting
+        all.
+        """
         codes = self._worth_it()
         if not len(codes):
             return
-        ranked = [self._level.rooms, *self._level.orders]
+        ranked = [*([self._parts.fewest] if self._parts else []), self._level.rooms, self._level.order]
         first = codes
         for ranks in ranked:
             first = first[ranks[first] == ranks[first].min()]
@@ -139,40 +151,10 @@ class _Domains:
 
     def _worth_it(self) -> Vector:
         """Those that can hold all pods; where nodes of no price and no rank do in some domain, only the domains where they do."""
-        rooms, demand = self._level.rooms, self._goods.demand
-        fitting = np.flatnonzero(rooms >= demand)
-        free = self._goods.free()
-        if free is None or not len(fitting):
-            return fitting
-        if free is self._goods.slots and self._goods.sale is None:
-            return fitting
-        gratis = np.bincount(self._level.codes, free, len(rooms))
-        enough = fitting[gratis[fitting] >= demand]
+        fitting = np.flatnonzero(self._level.rooms >= self._goods.demand)
+        enough = fitting[self._level.free[fitting] >= self._goods.demand]
         return enough if len(enough) else fitting
 
-    def _limits(self, code: int, *, first: bool) -> Mapping[Kind, int]:
-        """The kinds in a domain: counted for the first one alone, for more of them in all domains at once."""
-        goods, level = self._goods, self._level
-        if first:
-            rows = np.flatnonzero(level.codes == code)
-            return goods.limits(np.bincount(goods.cells(rows), minlength=1), self._sale(code))
-        width = goods.width
-        if self._counts is None:
-            if len(level) * width > _MOST_CELLS:
-                raise TooHardError
-            self._counts = np.bincount(level.codes * width + goods.cells(), minlength=len(level) * width)
-        return goods.limits(self._counts[code * width : (code + 1) * width], self._sale(code))
-
-    def _sale(self, code: int) -> Sale | None:
-        sale = self._goods.sale
-        return None if sale is None else sale.part(self._level.places == code)
-
     def _answer(self, code: int, covered: Cover) -> Best:
-        values = self._values(code)
-        return Best(covered, values, np.flatnonzero(self._level.codes == code), self._sale(code))
-
-    def _values(self, code: int) -> Mapping[str, str]:
-        keys = self._level.keys
-        known = [self._goods.fleet.codes(key).values for key in keys]
-        codes = (code,) if len(keys) == 1 else divmod(code, len(known[1]))
-        return {key: str(values[one]) for key, values, one in zip(keys, known, codes, strict=True)}
+        table, chosen = self._area(code)
+        return Best(covered, apart(self._level.key, self._level.values[code]), table.rows(chosen), table.sale(chosen))

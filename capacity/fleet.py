@@ -13,7 +13,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from capacity.catalogue import Catalogues
-from capacity.columns import MOST, Codes, Column, Mask, Order, Vector
+from capacity.columns import MOST, Codes, Column, Mask, Order, Vector, label
 from capacity.fit import host, is_port, room
 from capacity.fragmentation import Size, Usual, sizes, spare, usual
 from capacity.model import Bystander, CapacityType, Node, Snapshot
@@ -152,7 +152,8 @@ class Fleet:
 
     def column(self, kind: str, name: str = "") -> Vector:
         """One of `open` (0 or 1), `ends` (MOST: never), `taints`, `standing`, `tier` (codes), `name` and `spare` (the lower, the
-        sooner a node is taken), or `free` or `whole` of a resource or port, or `label` of a key (a code). One entry a row.
+        sooner a node is taken), or `free` or `whole` of a resource or port, or `label` of a key or of joint keys (a code). One
+        entry a row.
         """
         if kind == "spare" and self._usual != (now := self.usual()):
             self._usual = now
@@ -165,7 +166,10 @@ class Fleet:
 
     def codes(self, key: str) -> Codes:
         """What the codes of a label column stand for."""
-        return self._codes.setdefault(key, Codes())
+        found = self._codes.get(key)
+        if found is None:
+            found = self._codes[key] = Codes()
+        return found
 
     def tiers(self) -> Sequence[Tier]:
         """Price and capacity type of each code in the `tier` column."""
@@ -189,7 +193,7 @@ class Fleet:
             return _port_reader(name) if is_port(name) else _free_reader(name)
         if kind == "label":
             code = self.codes(name).code
-            return lambda node: code(node.labels.get(name))
+            return lambda node: code(label(node.labels.get, name))
         if kind == "name":
             self._names = Order(self._rows)
             return lambda node: self._names.number(node.name) if self._names is not None else 0

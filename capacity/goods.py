@@ -47,6 +47,14 @@ class Goods:
                 found[kind] = found.get(kind, 0) + int(counts[cell])
         return {**found, **sale.limits(self.demand)} if sale is not None else found
 
+    def kinds(self) -> Mapping[Kind, int]:
+        """How many there are of each kind in all."""
+        return self.limits(np.bincount(self.cells(), minlength=1), self.sale)
+
+    def largest(self) -> int:
+        """No node holds more pods."""
+        return max(1, self.most, int(self.sale.slots.max(initial=0)) if self.sale is not None else 0)
+
     def free(self) -> Vector | None:
         """The slots of nodes of no price and no rank, 0 for others; None when there are no such nodes."""
         gratis = [worth == (0, 0) for worth in self.worth]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from capacity.catalogue import Catalogue
+from capacity.catalogue import Catalogue, Sort
 from capacity.columns import MOST, Vector
 from capacity.fit import host, needs, new_host, refusal, slots
 from capacity.fleet import Fleet
@@ -37,15 +37,13 @@ class Lane:
     def sold(self, catalogue: Catalogue) -> Vector:
         """How many pods a node of each offering will hold: judged once for each shape and what the pods ask of the place."""
         if self._sold is None or self._sold[0] is not catalogue:
-            found = [
-                self._offer(one, shape, catalogue.topology_keys)
-                for one, shape in zip(catalogue.offerings, catalogue.shapes, strict=True)
-            ]
-            self._sold = catalogue, np.array(found, np.int64)
+            first, sorts = catalogue.sorts(self.keys)
+            found = [self._offer(one, sort, catalogue.topology_keys) for sort, one in first.items()]
+            self._sold = catalogue, np.array(found, np.int64)[sorts]
         return self._sold[1]
 
-    def _offer(self, offering: Offering, shape: int, topology_keys: tuple[str, ...]) -> int:
-        key = (shape, *[offering.domain.get(key) for key in self.keys], topology_keys if self.keys else ())
+    def _offer(self, offering: Offering, sort: Sort, topology_keys: tuple[str, ...]) -> int:
+        key = (*sort, topology_keys if self.keys else ())
         found = self._shapes.get(key)
         if found is None:
             where = new_host(offering, topology_keys)

@@ -55,17 +55,19 @@ class Placer:
         for where, member in placed:
             domains.setdefault(where[: level + 1], []).append((where, member))
         sizes = {domain: sum(member.limit for _, member in inside) for domain, inside in domains.items()}
-        while count > 0:
-            domain = self._choose(sizes, count)
-            taken = min(count, sizes.pop(domain))
+        for domain, taken in self._shares(sizes, count):
             yield from self._descend(domains[domain], taken, level + 1)
-            count -= taken
 
-    def _choose(self, sizes: dict[Path, int], count: int) -> Path:
-        holding = [domain for domain, size in sizes.items() if size >= count]
-        if holding:
-            return min(holding, key=lambda domain: (domain not in self.touched, sizes[domain], domain))
-        return min(sizes, key=lambda domain: (-sizes[domain], domain))
+    def _shares(self, sizes: dict[Path, int], count: int) -> Iterator[tuple[Path, int]]:
+        """How many to take of which domains."""
+        left = sorted(sizes, key=lambda domain: (-sizes[domain], domain))
+        for place, domain in enumerate(left):
+            if sizes[domain] >= count:
+                holding = [one for one in left[place:] if sizes[one] >= count]
+                yield min(holding, key=lambda one: (one not in self.touched, sizes[one], one)), count
+                return
+            yield domain, sizes[domain]
+            count -= sizes[domain]
 
 
 def trim(units: list[Unit], demand: Sequence[int], tied: frozenset[int] = frozenset()) -> list[Unit]:

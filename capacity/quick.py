@@ -45,9 +45,9 @@ def answer(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Settled 
     if known is None:
         return None
     goods = _goods(gang, pod_set, stock, known, snapshot, preferences)
-    for keys in _levels(pod_set, snapshot.topology_keys, preferences):
+    for keys, below in _levels(pod_set, snapshot.topology_keys, preferences):
         try:
-            found = best(goods, keys, preferences.price_ceiling)
+            found = best(goods, keys, below, preferences.price_ceiling)
         except TooHardError:
             return None
         if found is not None:
@@ -80,15 +80,18 @@ def _watched(pod_set: PodSet, fleet: Fleet, snapshot: Snapshot) -> bool:
     return any(term.selects(pod_set.namespace, pod_set.labels) for term in (*fleet.terms(), *known[1]))
 
 
-def _levels(pod_set: PodSet, topology_keys: Keys, preferences: Preferences) -> Iterator[Keys]:
-    """The keys of which one domain must hold all pods, widest first; the preferred level is given up towards the widest."""
+def _levels(pod_set: PodSet, topology_keys: Keys, preferences: Preferences) -> Iterator[tuple[Keys, str | None]]:
+    """The keys of which one domain must hold all pods, widest first, and the level given up last: the preferred level is given
+    up towards the widest.
+    """
     required = required_key(pod_set, preferences)
     level = pod_set.preferred_topology or preferences.preferred_topology
     order = {key: place for place, key in enumerate(topology_keys)}
+    below: str | None = None
     while level is not None:
-        yield tuple(sorted({key for key in (required, level) if key}, key=lambda key: (order.get(key, -1), key)))
-        level = wider(level, topology_keys)
-    yield (required,) if required else ()
+        yield tuple(sorted({key for key in (required, level) if key}, key=lambda key: (order.get(key, -1), key))), below
+        below, level = level, wider(level, topology_keys)
+    yield (required,) if required else (), below
 
 
 # --- what may be used -----------------------------------------------------------------------------------------------------

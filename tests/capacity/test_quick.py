@@ -109,9 +109,19 @@ def test_the_same_as_the_search(problem: tuple[Gang, Snapshot, Preferences]) -> 
     assert (found is None) == (expected is None)
     if found and expected:
         assert found.cost == expected.cost
-        assert found.domains == expected.domains
-        assert worth(found, preferences) == worth(expected, preferences)
         assert prove(found, here, preferences) == ()
+        assert found.domains.keys() == expected.domains.keys()
+        assert worth(found, preferences)[0][:2] == worth(expected, preferences)[0][:2]
+        if _keeps(
+            found, preferences
+        ):  # else the fewest domains of the level given up go first, of which the search knows nothing
+            assert found.domains == expected.domains
+            assert worth(found, preferences) == worth(expected, preferences)
+
+
+def _keeps(plan: Plan, preferences: Preferences) -> bool:
+    wished = plan.gang.pod_sets[-1].preferred_topology or preferences.preferred_topology
+    return wished is None or wished in plan.domains
 
 
 @given(problems(), st.randoms(use_true_random=False))
