@@ -16,8 +16,9 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     """Where the whole gang goes, or why it can't, or why that can't be told.
 
     The best plan has, in this order: the fewest broken preferred levels, the least added cost, the earliest places in the
-    policy's capacity order, the smallest domains, the fewest slots taken out of what is free, the fewest nodes. A plan is
-    proven once more, apart from the search, before it is returned.
+    policy's capacity order, the fewest domains of the preferred level given up last (where capacity/quick.py answers), the
+    smallest domains, the fewest slots taken out of what is free, the fewest nodes. A plan is proven once more, apart from the
+    search, before it is returned.
     """
     if unclear := _unclear(gang):
         return unclear
