@@ -246,12 +246,17 @@ def _exclusive(found: Couplings, pod_sets: Sequence[PodSet], index: int) -> None
     if wish.size:
         found.rules.append(Units(wish.topology_key, index, wish.size))
         if pod_sets[index].count % wish.size:
-            found.unclear.append(f"{pod_sets[index].name}: {pod_sets[index].count} pods are no whole units of {wish.size}")
+            found.unclear.append(_torn(pod_sets[index], "units", wish.size))
     else:
         found.binds.append(Bind(wish.topology_key, frozenset(fellows)))
     for other, one in enumerate(pod_sets):
         if other not in fellows and (one.exclusive or wish.rivals.selects(one.labels)):
             _keep_apart(found, wish.topology_key, index, other)
+
+
+def _torn(pod_set: PodSet, what: str, size: int) -> str:
+    remedy = f"ask for a multiple of {size}, or for {what} of another size"
+    return f"{pod_set.name}: {pod_set.count} pods are no whole {what} of {size}: {remedy}"
 
 
 # --- slices and spreads ---------------------------------------------------------------------------------------------------
@@ -261,7 +266,7 @@ def _sliced(found: Couplings, index: int, pod_set: PodSet, roles: int) -> None:
     assert pod_set.slices is not None
     size = pod_set.slices.size
     if size < 1 or pod_set.count % size:
-        found.unclear.append(f"{pod_set.name}: {pod_set.count} pods are no whole slices of {size}")
+        found.unclear.append(_torn(pod_set, "slices", size))
     elif size > 1:
         found.rules.append(Sliced(pod_set.slices.topology_key, index, size, exact=not pod_set.placed_by_kueue))
         for other in range(roles) if not pod_set.placed_by_kueue else ():

@@ -57,6 +57,25 @@ def survives(outcome: Outcome) -> bool:
 
 
 @pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        pytest.param(
+            {"slices": Slices(RACK, 4)},
+            "w: 6 pods are no whole slices of 4: ask for a multiple of 4, or for slices of another size",
+            id="slices",
+        ),
+        pytest.param(
+            {"exclusive": Exclusive(RACK, APP, 4)},
+            "w: 6 pods are no whole units of 4: ask for a multiple of 4, or for units of another size",
+            id="exclusive units",
+        ),
+    ],
+)
+def test_pods_that_are_no_whole_units_are_told_how_many_would_be(rule: dict[str, Any], text: str) -> None:
+    assert plan(gang(app(6, **rule)), snapshot(*racks(8, 8)), ANY) == Undecidable((text,), lasting=True)
+
+
+@pytest.mark.parametrize(
     ("pod_set", "sizes", "fits"),
     [
         pytest.param(app(4, near=(near(RACK),)), (2, 2, 3, 1), True, id="all in one rack, by its own affinity"),
