@@ -6,6 +6,7 @@ even if all other roles in the mix have as many there as could ever come.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from operator import ge
 
 from capacity.couplings import Pair
 from capacity.fit import slots
@@ -78,7 +79,7 @@ def parts(patterns: Iterable[Pattern], roles: Iterable[int]) -> tuple[Pattern, .
 
 
 def covers(wide: Pattern, narrow: Pattern) -> bool:
-    return all(a >= b for a, b in zip(wide, narrow, strict=True))
+    return all(map(ge, wide, narrow))
 
 
 def _fillings(

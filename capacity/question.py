@@ -35,6 +35,11 @@ class Question:
         counts = tuple(role.pod_set.count for role in self.roles)
         return tuple(map(sum, zip(counts, self.reserve, strict=True))) if self.reserve else counts
 
+    @property
+    def untied(self) -> bool:
+        """Whether no pod of the gang minds where others are, nor others where it is."""
+        return not self.neighbours.keys and self.couplings == Couplings()
+
     def evens(self) -> tuple[Even, ...]:
         """The spreads whose running pods are counted on the nodes that are taken."""
         return tuple(rule for rule in self.couplings.wide() if isinstance(rule, Even) and rule.elsewhere is None)

@@ -4,18 +4,17 @@ Nodes differ in almost everything, but to a gang only in which mixes of its pods
 All that is alike in these is one cell.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from capacity.fit import barred, closed
-from capacity.fleet import stock_of
+from capacity.fit import barred
 from capacity.judge import Bounds, Judge
 from capacity.mixes import Mixes, safe_mixes
 from capacity.model import HOSTNAME, CapacityType, Node, Offering
 from capacity.question import Question
-from capacity.rules import ABSENT, UNKNOWN
+from capacity.rules import ABSENT
 from capacity.solver import Pattern
+from capacity.wares import Ware, wares, worthwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +23,6 @@ class Member:
 
     subject: Node | Offering
     limit: int = 1
-
-
-class Ware(NamedTuple):
-    """What may be bought of an offering in one place; `odd` where the gang minds the DaemonSets' pods that come with it."""
-
-    offering: Offering
-    limit: int
-    shape: int
-    odd: bool
-    rank: int
-    domains: tuple[str, ...]
-    weights: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -65,14 +52,15 @@ def gather(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Bounds 
     """The cells of a snapshot for a gang, in an order that doesn't depend on the snapshot's. `keys` are the topology keys in
     play.
     """
-    name = ("cells", keys, mixes, tuple(sorted((bounds or {}).items())))
+    most = 1 << sum(asked.demand).bit_length()  # rounded up, that a small reserve may change nothing
+    name = ("cells", keys, mixes, tuple(sorted((bounds or {}).items())), most)
     if name not in asked.memo:
-        asked.memo[name] = _gathered(asked, keys, mixes, bounds or {})
+        asked.memo[name] = _gathered(asked, keys, mixes, bounds or {}, most)
     found: list[Cell] = asked.memo[name]
     return found
 
 
-def _gathered(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Bounds) -> list[Cell]:
+def _gathered(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Bounds, most: int) -> list[Cell]:
     cells: dict[Key, Cell] = {}
     judge = Judge(asked, mixes, bounds)
     snapshot, preferences = asked.snapshot, asked.preferences
@@ -86,8 +74,8 @@ def _gathered(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Boun
                 rank = _rank(ranks, node.capacity_type)
                 _add(cells, (patterns, node.price, rank, domains, counted, free)).append(Member(node))
     none = (0,) * len(asked.evens())
-    for ware in _wares(asked, keys, ranks):
-        patterns = () if ware.odd and mixes is safe_mixes else judge.offering(ware.offering, ware.shape)
+    for ware in _goods(asked, keys, mixes, ranks, most):
+        patterns = judge.offering(ware.offering, ware.shape)
         if patterns:
             key = (patterns, ware.offering.price, ware.rank, ware.domains, none, ware.weights)
             _add(cells, key).append(Member(ware.offering, ware.limit))
@@ -97,23 +85,11 @@ def _gathered(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Boun
 Key = tuple[tuple[Pattern, ...], int, int, tuple[str, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def _wares(asked: Question, keys: tuple[str, ...], ranks: Mapping[CapacityType, int]) -> list[Ware]:
-    """All that may be bought now, whatever the mixes of pods."""
-    if ("wares", keys) not in asked.memo:
-        asked.memo["wares", keys] = list(_offered(asked, keys, ranks))
-    found: list[Ware] = asked.memo["wares", keys]
-    return found
-
-
-def _offered(asked: Question, keys: tuple[str, ...], ranks: Mapping[CapacityType, int]) -> Iterator[Ware]:
-    snapshot, minds = asked.snapshot, asked.neighbours.minds
-    shapes = stock_of(snapshot).fleet.catalogues.of(snapshot.offerings, snapshot.topology_keys).shapes
-    for offering, shape in zip(snapshot.offerings, shapes, strict=True):
-        if not closed(offering, asked.gang, snapshot.now, asked.preferences):
-            odd, rank = bool(offering.shape.pods) and minds(offering.shape.pods), ranks[offering.capacity_type] + 1
-            weights = tuple([budget.weight.get(offering.name, 0) for budget in snapshot.budgets])
-            for domains, limit in _places(offering, keys, snapshot.topology_keys):
-                yield Ware(offering, limit, shape, odd, rank, domains, weights)
+def _goods(asked: Question, keys: tuple[str, ...], mixes: Mixes, ranks: Mapping[CapacityType, int], most: int) -> Sequence[Ware]:
+    safe, offered = mixes is safe_mixes, wares(asked, keys, ranks)
+    if not keys and asked.untied:
+        return worthwhile(asked, offered, most, safe=safe)
+    return [ware for ware in offered if not ware.odd] if safe else offered
 
 
 def _rank(ranks: Mapping[CapacityType, int], kind: CapacityType | None) -> int:
@@ -130,18 +106,3 @@ def _add(cells: dict[Key, Cell], key: Key) -> list[Member]:
 
 def _node_domain(node: Node, key: str) -> str:
     return node.labels.get(key, node.name if key == HOSTNAME else ABSENT)
-
-
-def _places(offering: Offering, keys: tuple[str, ...], topology_keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Where the nodes of an offering will be. Where the host counts, one node is a domain of its own and the rest is
-    elsewhere.
-    """
-    labels = {**offering.shape.labels, **offering.domain}
-    labels.pop(HOSTNAME, None)
-    known = {key: labels.get(key, UNKNOWN if key in topology_keys else ABSENT) for key in keys}
-    if HOSTNAME not in keys:
-        yield tuple(known.values()), offering.available
-        return
-    yield tuple((known | {HOSTNAME: f"new:{offering.name}"}).values()), 1
-    if offering.available > 1:
-        yield tuple((known | {HOSTNAME: ABSENT}).values()), offering.available - 1
