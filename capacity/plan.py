@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from capacity import quick
 from capacity.explain import explain
+from capacity.fleet import stocked
 from capacity.luck import lucky, without_luck
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
@@ -22,6 +23,7 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     """
     if unclear := _unclear(gang):
         return unclear
+    snapshot = stocked(snapshot)
     common = quick.answer(gang, snapshot, preferences)
     if common is not None:
         return common.plan or explain(gang, snapshot, preferences)
