@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-parts install lock crds clean bench-planner
+.PHONY: bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-parts install lock crds clean bench-planner conformance
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
@@ -49,6 +49,11 @@ SEED ?= 1
 agreement: $(READY)
 	$(BIN)/python -m e2e.controlplane build
 	$(BIN)/python -m bench.agreement run --cases $(N) --seed $(SEED) $(if $(OUT),--out $(OUT))
+
+# Every case of Kueue's own provisioning check beside ours, with the real Kueue; writes docs/conformance.md, fails on any red row.
+conformance: $(READY)
+	$(BIN)/python -m e2e.controlplane build
+	$(BIN)/python -m e2e.conformance
 
 install: $(READY)
 

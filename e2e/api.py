@@ -1,9 +1,11 @@
 """A plain, blocking HTTP client of the API server for contract tests: what was sent, what came back, nothing in between."""
 
+import contextlib
 import http.client
 import json
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,15 +38,44 @@ class Answer:
         return sorted((c.get("field", ""), c.get("reason", ""), c.get("message", "")) for c in causes)
 
 
+def _connect(kubeconfig: Path, timeout: float | None) -> tuple[http.client.HTTPSConnection, dict[str, str]]:
+    """A connection as the administrator of `kubeconfig`, and the headers to send on it."""
+    config = json.loads(kubeconfig.read_text())
+    cluster = config["clusters"][0]["cluster"]
+    context = ssl.create_default_context(cafile=cluster["certificate-authority"])
+    connection = http.client.HTTPSConnection(urlsplit(cluster["server"]).netloc, timeout=timeout, context=context)
+    return connection, {"Authorization": f"Bearer {config['users'][0]['user']['token']}", "Content-Type": "application/json"}
+
+
+class Watch:
+    """Lines of a watch on a connection of its own, what is there already first, until another thread calls `close`."""
+
+    def __init__(self, kubeconfig: Path, target: str) -> None:
+        self._connection, headers = _connect(kubeconfig, None)
+        self._connection.request("GET", f"{target}?watch=1", headers=headers)
+        assert self._connection.sock is not None
+        self._socket: socket.socket = self._connection.sock
+        self._response = self._connection.getresponse()
+        assert self._response.status == 200, self._response.read()
+
+    def __iter__(self) -> Iterator[bytes]:
+        with contextlib.suppress(OSError, ValueError, http.client.HTTPException):  # closed
+            while line := self._response.readline():
+                yield line
+        self._response.close()
+        self._connection.close()
+
+    def close(self) -> None:
+        """Lets the iteration end, which frees the connection."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+
 class Api:
     """One kept connection, as the administrator of `kubeconfig`."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        config = json.loads(kubeconfig.read_text())
-        cluster = config["clusters"][0]["cluster"]
-        context = ssl.create_default_context(cafile=cluster["certificate-authority"])
-        self._connection = http.client.HTTPSConnection(urlsplit(cluster["server"]).netloc, timeout=30, context=context)
-        self._headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}", "Content-Type": "application/json"}
+        self._connection, self._headers = _connect(kubeconfig, 30)
 
     def get(self, kind: Kind, namespace: str = "", name: str = "") -> dict[str, Any]:
         """One object, or without a name the list of a kind. Raises LookupError with the server's words."""

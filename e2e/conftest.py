@@ -18,6 +18,7 @@ import yaml
 from e2e import ports, scenario
 from e2e.api import Api
 from e2e.cluster import Cluster
+from e2e.conformance.evidence import Evidence
 from e2e.controlplane import build
 from e2e.controlplane.cluster import RUNS, ControlPlane
 from e2e.controlplane.progress import plain
@@ -39,15 +40,23 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def controlplane() -> Iterator[ControlPlane]:
+def controlplane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane with Kueue, shared by all tests: each makes its own names, and leaves every program running."""
     if given := os.environ.get("CORRAL_CONTROLPLANE"):
         yield ControlPlane(Path(given))
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # fixtures are torn down, as on Ctrl-C
     _sweep()
-    with ControlPlane(RUNS / f"pytest-{os.getpid()}") as plane:
+    all_kinds = any("all_kinds" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    with ControlPlane(RUNS / f"pytest-{os.getpid()}", all_kinds=all_kinds) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def all_kinds(controlplane: ControlPlane) -> None:
+    """The control plane has the CRDs of every operator that Kueue knows: a start that takes longer, only for tests that ask."""
+    remedy = "start it with python -m e2e.controlplane up --all-kinds"
+    assert controlplane.layout.all_kinds, f"CORRAL_CONTROLPLANE has no CRDs of operators: {remedy}"
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +86,21 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl("create", "namespace", name)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def evidence(controlplane: ControlPlane, namespace: str, request: pytest.FixtureRequest) -> Iterator[Evidence]:
+    """What Kueue itself writes to the test's Workloads; the conformance table shows it beside the rows that the test claims."""
+    with Evidence(controlplane.kubeconfig, namespace) as seen:
+        yield seen
+    request.node.user_properties += [("evidence", line) for line in seen.notes]
+
+
+@pytest.fixture(autouse=True)
+def _row(request: pytest.FixtureRequest) -> None:
+    """No test that claims a row is without evidence."""
+    if request.node.get_closest_marker("row"):
+        request.getfixturevalue("evidence")
 
 
 def _sweep() -> None:

@@ -1,0 +1,137 @@
+"""`python -m e2e.conformance`: runs every test that claims a row, writes the table, and ends with one line of counts.
+
+Tests that run the admission service alone and those that run the whole stack would meet at one Lease, so each kind has
+processes of its own, with a control plane each, and two run at a time. Exit status 1 when a row is red.
+"""
+
+import asyncio
+import hashlib
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from e2e.conformance import report, rows
+from e2e.conformance.plugin import Outcome
+from e2e.controlplane.build import PROGRAMS
+
+ROOT = Path(__file__).parents[2]
+RUN = ROOT / ".run" / "conformance"
+PAGE = ROOT / "docs" / "conformance.md"
+RESULTS = ROOT / "bench" / "results" / "conformance.json"
+AT_ONCE = 2  # processes side by side: mostly they wait
+SHARES = 2  # of the tests with the admission service alone
+LIMIT = 1800.0  # seconds for one process
+
+
+async def collect(files: Sequence[str]) -> list[Outcome]:
+    """What the tests of the files are, none of them run."""
+    planned, status = await _pytest("collected", files, "--collect-only", "-q")
+    if status:
+        sys.exit((RUN / "collected.log").read_text())
+    return planned
+
+
+def shares(planned: Iterable[Outcome]) -> dict[str, list[str]]:
+    """Files by process: those of one kind of fixtures, the largest files first to the emptiest share. Exits for a mixed file."""
+    kinds: dict[str, dict[str, int]] = {"pure": {}, "admission": {}, "stack": {}}
+    for each in planned:
+        sizes = kinds[_kind(each)]
+        sizes[each.file] = sizes.get(each.file, 0) + 1
+    if mixed := set(kinds["admission"]) & set(kinds["stack"]):
+        sys.exit(f"{', '.join(sorted(mixed))}: fixtures `admission` and `stack` can't be used in one file: split it")
+    spread: list[dict[str, int]] = [{} for _ in range(SHARES)]
+    for file, size in sorted(kinds["admission"].items(), key=lambda item: (-item[1], item[0])):
+        min(spread, key=lambda share: sum(share.values()))[file] = size
+    parts = {f"admission-{number}": list(share) for number, share in enumerate(spread, 1)}
+    return {name: files for name, files in {"stack": list(kinds["stack"]), **parts, "pure": list(kinds["pure"])}.items() if files}
+
+
+def _kind(test: Outcome) -> str:
+    if "stack" in test.fixtures:
+        return "stack"
+    return "admission" if "controlplane" in test.fixtures else "pure"
+
+
+async def _pytest(name: str, files: Sequence[str], *options: str) -> tuple[list[Outcome], int]:
+    """Runs pytest on the files; its own words go to a log."""
+    outcomes, log = RUN / f"{name}.json", RUN / f"{name}.log"
+    arguments = ["-m", "pytest", "-p", "e2e.conformance.plugin", f"--outcomes={outcomes}", "-p", "no:cacheprovider", *options]
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(sys.executable, *arguments, *files, cwd=ROOT, stdout=out, stderr=out)
+        try:
+            status = await asyncio.wait_for(process.wait(), LIMIT)
+        except BaseException:
+            process.terminate()  # its fixtures stop their programs
+            await process.wait()
+            raise
+    return (msgspec.json.decode(outcomes.read_bytes(), type=list[Outcome]) if outcomes.exists() else []), status
+
+
+async def run(parts: dict[str, list[str]]) -> list[Outcome]:
+    """The outcomes of all parts."""
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str, files: list[str]) -> list[Outcome]:
+        async with turns:
+            start = time.monotonic()
+            outcomes, _ = await _pytest(name, files)
+            failed = [each.test for each in outcomes if each.outcome != "passed"]
+            seconds = time.monotonic() - start
+            lines = [f"{name}: {len(outcomes)} tests in {seconds:.0f} s, {len(failed)} not passed ({RUN / name}.log)", *failed]
+            print("\n  ".join(lines), flush=True)
+            return outcomes
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(name, files)) for name, files in parts.items()]
+    return [outcome for task in tasks for outcome in task.result()]
+
+
+def write(table: Sequence[report.Judged], versions: dict[str, str]) -> None:
+    """Page and results, unless nothing but their evidence would differ from those that are there."""
+    stamp = report.page(table, versions, evidence=False)
+    full = {**report.as_json(table, versions), "page": _digest(stamp)}
+    (RUN / "conformance.json").write_text(json.dumps(full, indent=1) + "\n")
+    before = json.loads(RESULTS.read_text()) if RESULTS.exists() and PAGE.exists() else {}
+    if before.get("page") != full["page"]:
+        PAGE.write_text(report.page(table, versions))
+        RESULTS.write_text(json.dumps(full, indent=1) + "\n")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _claimants() -> list[str]:
+    """Files of tests that mention the marker; which tests bear it pytest says."""
+    found = (path for folder in ("tests", "e2e") for path in (ROOT / folder).rglob("test_*.py"))
+    return sorted(str(path.relative_to(ROOT)) for path in found if "mark.row(" in path.read_text(encoding="utf-8"))
+
+
+async def main() -> int:
+    shutil.rmtree(RUN, ignore_errors=True)
+    RUN.mkdir(parents=True)
+    known = rows.load()
+    planned = await collect(_claimants())
+    rows.check(known, {each.test: each.rows for each in planned})
+    outcomes = await run(shares(planned))
+    ran = {each.test for each in outcomes}
+    table = report.judge(known, [*outcomes, *(each for each in planned if each.test not in ran)])
+    pins = {each.workspace: each.version for each in PROGRAMS if each.name in ("kueue", "kube-apiserver")}
+    write(table, pins)
+    for each in table:
+        if each.verdict == report.Verdict.RED:
+            print(f"red: {each.row.id} {each.row.case}")
+    print(report.counts(table))
+    return int(any(each.verdict == report.Verdict.RED for each in table))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(asyncio.run(main()))
+    except rows.RowsError as error:
+        sys.exit(str(error))
