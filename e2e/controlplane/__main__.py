@@ -18,7 +18,7 @@ def main() -> int:
     """Run one command; 1 and one line on stderr if it can't be done."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # undoes what was begun, as on Ctrl-C
     options = _parser().parse_args()
-    plane = ControlPlane(options.dir, with_kueue=not options.no_kueue)
+    plane = ControlPlane(options.dir, with_kueue=not options.no_kueue, all_kinds=options.all_kinds)
     commands = {"build": _build, "up": _up, "down": _down, "status": _status}
     try:
         return commands[options.command](plane)
@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("command", choices=["build", "up", "down", "status"])
     parser.add_argument("--dir", type=Path, default=RUNS / "default", help="run directory (default: .run/controlplane/default)")
     parser.add_argument("--no-kueue", action="store_true", help="up: only Kubernetes and kwok")
+    parser.add_argument("--all-kinds", action="store_true", help="up: with the CRDs of every operator that Kueue knows")
     return parser
 
 

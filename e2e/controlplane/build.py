@@ -114,20 +114,29 @@ def ensure(progress: Progress) -> Binaries:
 
 def kueue_module() -> Path:
     """Source folder of the pinned Kueue, which holds its manifests."""
-    return _module_dir("sigs.k8s.io/kueue")
+    return modules("sigs.k8s.io/kueue")[0]
 
 
 def autoscaler_apis_module() -> Path:
     """Source folder of the Cluster Autoscaler APIs that Kueue uses; it holds the upstream ProvisioningRequest CRD."""
-    return _module_dir("k8s.io/autoscaler/cluster-autoscaler/apis")
+    return modules("k8s.io/autoscaler/cluster-autoscaler/apis")[0]
 
 
-def _module_dir(module: str) -> Path:
-    command = ["go", "list", "-m", "-f", "{{.Dir}}", module]
+def modules(*names: str) -> list[Path]:
+    """Source folders of modules that the pinned Kueue requires, in the versions that it requires; fetched if they aren't there.
+
+    Raises BuildError with Go's own words.
+    """
+    _go("mod", "download", *names)
+    return [Path(line) for line in _go("list", "-m", "-f", "{{.Dir}}", *names).splitlines()]
+
+
+def _go(*words: str) -> str:
+    command = ["go", *words]
     done = subprocess.run(command, cwd=HERE / "kueue", env=_env(), capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode or not done.stdout.strip():
-        raise BuildError(f"go list {module} failed: {done.stderr.strip()}")
-    return Path(done.stdout.strip())
+    if done.returncode:
+        raise BuildError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    return done.stdout
 
 
 def _build_all(todo: list[Program], progress: Progress) -> None:

@@ -34,14 +34,17 @@ class ControlPlane:
     """One control plane in one run directory. Another process may hold the same one by the same directory.
 
     A `bare` one has no controllers, no kwok and no Kueue: the scheduler alone decides, on Nodes and Pods that stay as they were
-    created. As a context manager it starts on entry and stops on exit. All calls block: from a test's event loop use
-    asyncio.to_thread.
+    created. One with `all_kinds` has the CRDs of every operator that Kueue knows, and Kueue's elastic jobs. As a context
+    manager it starts on entry and stops on exit. All calls block: from a test's event loop use asyncio.to_thread.
     """
 
-    def __init__(self, directory: Path | None = None, *, with_kueue: bool = True, bare: bool = False) -> None:
+    def __init__(
+        self, directory: Path | None = None, *, with_kueue: bool = True, bare: bool = False, all_kinds: bool = False
+    ) -> None:
         self.directory = (directory or RUNS / "default").absolute()
         self._with_kueue = with_kueue and not bare
         self._bare = bare
+        self._all_kinds = all_kinds
         self._processes = Processes(self.directory)
 
     def __enter__(self) -> Self:
@@ -80,7 +83,7 @@ class ControlPlane:
                     f"already up in {self.directory}: {', '.join(alive)}; python -m e2e.controlplane down stops it"
                 )
             shutil.rmtree(self.directory, ignore_errors=True)
-            layout = Layout.create(self.directory, with_kueue=self._with_kueue, bare=self._bare)
+            layout = Layout.create(self.directory, with_kueue=self._with_kueue, bare=self._bare, all_kinds=self._all_kinds)
             try:
                 self._start_all(layout)
             except BaseException:
@@ -143,6 +146,8 @@ class ControlPlane:
             self._launch(name, layout)
         if not layout.bare:
             self._install(manifests.crds())
+        if layout.all_kinds:  # before Kueue, which looks for an API that came later only every two minutes in the end
+            self._install(manifests.operators_crds())
         if layout.with_kueue:
             self._start_kueue(layout)
         for name in others:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from e2e import ports
-from e2e.controlplane import manifests
+from e2e.controlplane import manifests, operators
 
 Config = dict[str, Any]
 _USERS = {  # user: groups; kwok plays every kubelet, for which it needs more than one kubelet may do
@@ -47,15 +47,16 @@ class Layout:
     ports: Ports
     with_kueue: bool
     bare: bool = False
+    all_kinds: bool = False
 
     @classmethod
-    def create(cls, directory: Path, *, with_kueue: bool, bare: bool = False) -> "Layout":
+    def create(cls, directory: Path, *, with_kueue: bool, bare: bool = False, all_kinds: bool = False) -> "Layout":
         """Write a new run directory; whatever was in it before must be gone already. Needs the openssl program."""
         directory.mkdir(mode=0o700, parents=True)
-        layout = cls(directory, Ports.free(), with_kueue, bare)
+        layout = cls(directory, Ports.free(), with_kueue, bare, all_kinds)
         (directory / "pki").mkdir()
         (directory / "kueue-certs").mkdir()
-        state = {"ports": asdict(layout.ports), "with_kueue": with_kueue, "bare": bare}
+        state = {"ports": asdict(layout.ports), "with_kueue": with_kueue, "bare": bare, "all_kinds": all_kinds}
         _private(directory / "state.json", json.dumps(state))
         _make_key(layout.service_account_key)
         layout._write_identities()
@@ -66,7 +67,7 @@ class Layout:
     def read(cls, directory: Path) -> "Layout":
         """Of a run that was created before; raises FileNotFoundError when there is none."""
         state = json.loads((directory / "state.json").read_text())
-        return cls(directory, Ports(**state["ports"]), state["with_kueue"], state["bare"])
+        return cls(directory, Ports(**state.pop("ports")), **state)
 
     @property
     def server(self) -> str:
@@ -110,7 +111,7 @@ class Layout:
     def _write_configuration(self) -> None:
         scheduler = _scheduler(self.kubeconfig("system:kube-scheduler")) | (_PATIENT if self.bare else {})
         _private(self.directory / "scheduler.json", json.dumps(scheduler))
-        _private(self.directory / "kueue.json", json.dumps(_kueue(self.ports, self.directory / "kueue-certs")))
+        _private(self.directory / "kueue.json", json.dumps(_kueue(self.ports, self.directory / "kueue-certs", self.all_kinds)))
 
 
 def _scheduler(kubeconfig: Path) -> Config:
@@ -129,7 +130,7 @@ def _scheduler(kubeconfig: Path) -> Config:
 _PATIENT: Config = {"percentageOfNodesToScore": 100, "podMaxBackoffSeconds": 1}
 
 
-def _kueue(ports: Ports, certificates: Path) -> Config:
+def _kueue(ports: Ports, certificates: Path, all_kinds: bool) -> Config:
     """VisibilityOnDemand is off: it serves an aggregated API, which only works from inside a cluster."""
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
@@ -145,8 +146,8 @@ def _kueue(ports: Ports, certificates: Path) -> Config:
             "webhookSecretName": manifests.WEBHOOK_SECRET,
         },
         "clientConnection": {"qps": 200, "burst": 400},
-        "integrations": {"frameworks": ["batch/job", "pod"]},
-        "featureGates": {"VisibilityOnDemand": False},
+        "integrations": {"frameworks": list(operators.FRAMEWORKS) if all_kinds else ["batch/job", "pod"]},
+        "featureGates": {"VisibilityOnDemand": False, "ElasticJobsViaWorkloadSlices": all_kinds},
     }
 
 

@@ -1,13 +1,15 @@
 """Kueue's own manifests, changed so that its manager can run as a plain process beside the API server."""
 
 import json
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from e2e.controlplane import build
+from e2e.controlplane import build, operators
 
 NAMESPACE = "kueue-system"
 WEBHOOK_SERVICE = "kueue-webhook-service"
@@ -39,9 +41,26 @@ def crds() -> list[Manifest]:
     return [*ours, *_load(upstream.read_text())]
 
 
+def operators_crds() -> list[Manifest]:
+    """The CRDs of the operators whose kinds Kueue admits, without descriptions: they are most of it, and cost a minute."""
+    crds = _kept("operators.json", lambda: [each for file in operators.files() for each in _load(file.read_text())])
+    for version in (version for crd in crds for version in crd["spec"]["versions"]):
+        version["schema"]["openAPIV3Schema"] = _terse(version["schema"]["openAPIV3Schema"])
+    return crds
+
+
 def as_list(manifests: list[Manifest]) -> str:
     """One JSON List that kubectl takes on stdin."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+
+
+def _terse(schema: Any) -> Any:
+    """Without the texts of descriptions; a field of that name is a schema itself, and stays."""
+    if isinstance(schema, list):
+        return [_terse(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _terse(value) for key, value in schema.items() if key != "description" or isinstance(value, dict)}
 
 
 def _localised(manifest: Manifest, port: int) -> Manifest:
@@ -56,13 +75,20 @@ def _localised(manifest: Manifest, port: int) -> Manifest:
 
 
 def _kustomized(kubectl: Path) -> list[Manifest]:
-    """Built once a version, since kustomize takes seconds."""
-    kept = build.binaries().kueue.with_name("manifests.json")
-    if not kept.exists():
+    def build_all() -> list[Manifest]:
         folder = build.kueue_module() / "config/default"
-        built = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, timeout=60, check=True).stdout
-        draft = kept.with_suffix(".new")
-        draft.write_text(json.dumps(_load(built)))
+        command = [kubectl, "kustomize", folder]
+        return _load(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+
+    return _kept("manifests.json", build_all)
+
+
+def _kept(name: str, made: Callable[[], list[Manifest]]) -> list[Manifest]:
+    """Read once a version of Kueue, since kustomize and YAML take seconds."""
+    kept = build.binaries().kueue.with_name(name)
+    if not kept.exists():
+        draft = kept.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(made()))
         draft.rename(kept)
     manifests: list[Manifest] = json.loads(kept.read_text())
     return manifests
