@@ -7,6 +7,7 @@ from capacity import loosen
 from capacity.fit import BOOKED_TAINT
 from capacity.instants import clock
 from capacity.loosen import INSTANCE_TYPE, Question
+from capacity.lots import Survey
 from capacity.model import (
     ZONE,
     CapacityType,
@@ -24,7 +25,6 @@ from capacity.quantity import dollars
 from capacity.requirements import Taint, untolerated
 from capacity.rooms import but_for, but_for_holder, enough, enough_scattered
 from capacity.snapshot import taken
-from capacity.survey import Survey
 from capacity.topology import required_key, wider
 
 MOST_ALIKE = 3

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from capacity.lots import Lot, Survey
 from capacity.model import HOSTNAME, Considered, Constraint, Node, Offering, RuledOut
-from capacity.survey import Lot, Survey
 from capacity.topology import required_key
 
 MOST_PLACES = 8
@@ -44,13 +44,24 @@ def _split(
     groups: dict[str, list[Lot]] = {}
     for lot in lots:
         groups.setdefault(name(lot), []).append(lot)
-    places = [replace(_place(subject, group, index), inside=inside(group, index)) for subject, group in groups.items()]
-    places.sort(key=lambda place: (-place.usable_pods, -place.pods, -place.nodes, place.subject))
-    kept, others = places[:MOST_PLACES], places[MOST_PLACES:]
+    order = sorted(groups, key=lambda subject: (*_rank(groups[subject], index), subject))
+    kept, others = order[:MOST_PLACES], order[MOST_PLACES:]
+    places = tuple(replace(_place(subject, groups[subject], index), inside=inside(groups[subject], index)) for subject in kept)
     if not others:
-        return tuple(kept)
-    left = [lot for place in others for lot in groups[place.subject]]
-    return (*kept, _place(f"{len(others)} other {rest}", left, index))
+        return places
+    left = [lot for subject in others for lot in groups[subject]]
+    return (*places, _place(f"{len(others)} other {rest}", left, index))
+
+
+def _rank(lots: Sequence[Lot], index: int) -> tuple[int, int, int]:
+    """Usable pods, pods and nodes, the more the less."""
+    usable = pods = nodes = 0
+    for lot in lots:
+        verdict = lot.verdicts[index]
+        usable -= verdict.pods * lot.count
+        pods -= verdict.whole * lot.count
+        nodes -= lot.count
+    return usable, pods, nodes
 
 
 def _place(subject: str, lots: Sequence[Lot], index: int) -> Considered:
@@ -58,14 +69,15 @@ def _place(subject: str, lots: Sequence[Lot], index: int) -> Considered:
     for lot in lots:
         verdict = lot.verdicts[index]
         constraint = verdict.constraint or Constraint.IN_USE  # a node that is used in part has less room
-        nodes[constraint] += lot.count if verdict.constraint else 0
         pods[constraint] += (verdict.whole - verdict.pods) * lot.count
         if verdict.constraint:
+            nodes[constraint] += lot.count
             details.setdefault(constraint, Counter()).update(lot.details[index])
+    _, whole, there = _rank(lots, index)
     return Considered(
         subject=subject,
-        nodes=sum(lot.count for lot in lots),
-        pods=sum(lot.verdicts[index].whole * lot.count for lot in lots),
+        nodes=-there,
+        pods=-whole,
         ruled_out=tuple(
             RuledOut(one, nodes[one], pods[one], _detail(details.get(one))) for one in Constraint if nodes[one] or pods[one]
         ),

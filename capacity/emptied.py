@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import overload
+from operator import is_
+from typing import TypeVar, overload
 
 import numpy as np
 
@@ -10,30 +11,33 @@ from capacity.columns import Codes, Vector
 from capacity.fit import is_port
 from capacity.fleet import Fleet, Stock, Tier, stock_of
 from capacity.fragmentation import Usual
-from capacity.model import Budget, Node, Offering, Snapshot
+from capacity.model import Budget, Bystander, Node, Offering, Snapshot
 from capacity.requirements import PodTerm
 from capacity.standing import standing
 
+T = TypeVar("T")
 FAULTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Prefixes of the taints by which a node tells that it is not fit for use at the moment."""
 
 
 def emptied(snapshot: Snapshot) -> Snapshot:
-    """As it would be if nothing were booked, in use, cordoned, not ready, or still to start."""
+    """As it would be if nothing were booked, in use, cordoned, not ready, or still to start; itself where nothing can be."""
+    offerings, budgets = _each(_offering, snapshot.offerings), _each(_budget, snapshot.budgets)
+    bystanders = _each(_bystander, snapshot.bystanders)
+    if not snapshot.nodes:
+        same = (offerings, budgets, bystanders) == (snapshot.offerings, snapshot.budgets, snapshot.bystanders)
+        return snapshot if same else replace(snapshot, offerings=offerings, budgets=budgets, bystanders=bystanders)
     stock = stock_of(snapshot)
     nodes = _Nodes(stock.nodes)
     view = _Emptied(stock.fleet, nodes)
-    offerings = tuple(map(_offering, snapshot.offerings))
-    if all(new is old for new, old in zip(offerings, snapshot.offerings, strict=True)):
-        offerings = snapshot.offerings  # what is known of these very offerings stays known
-    return replace(
-        snapshot,
-        nodes=nodes,
-        offerings=offerings,
-        budgets=tuple(map(_budget, snapshot.budgets)),
-        bystanders=tuple(replace(one, pods=()) for one in snapshot.bystanders),
-        stock=Stock(view, view.version, nodes, np.ones(len(nodes), np.bool_)),
-    )
+    stock = Stock(view, view.version, nodes, np.ones(len(nodes), np.bool_))
+    return replace(snapshot, nodes=nodes, offerings=offerings, budgets=budgets, bystanders=bystanders, stock=stock)
+
+
+def _each(change: Callable[[T], T], records: tuple[T, ...]) -> tuple[T, ...]:
+    """The very same records where nothing changes: what is known of them stays known."""
+    changed = tuple(map(change, records))
+    return records if all(map(is_, changed, records)) else changed
 
 
 def _offering(offering: Offering) -> Offering:
@@ -43,7 +47,11 @@ def _offering(offering: Offering) -> Offering:
 
 
 def _budget(budget: Budget) -> Budget:
-    return replace(budget, left=budget.whole)
+    return budget if budget.left == budget.whole else replace(budget, left=budget.whole)
+
+
+def _bystander(bystander: Bystander) -> Bystander:
+    return replace(bystander, pods=()) if bystander.pods else bystander
 
 
 def _node(node: Node) -> Node:
@@ -79,6 +87,7 @@ class _Emptied(Fleet):
 
     def __init__(self, fleet: Fleet, nodes: _Nodes) -> None:
         super().__init__()
+        self.catalogues = fleet.catalogues
         self._fleet = fleet
         self._there = nodes
         self._own: dict[Hashable, Vector] = {}

@@ -8,6 +8,7 @@ from capacity.changes import broken
 from capacity.considered import considered
 from capacity.findings import findings, prepaid_misfits
 from capacity.loosen import Question, at_its_kindest, scattered, unbound, unlimited
+from capacity.lots import Survey
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
 from capacity.placement import levels, rules
@@ -16,7 +17,7 @@ from capacity.question import question as ask
 from capacity.relax import cheapest, most_pods, relaxations
 from capacity.rooms import at_best, enough, enough_scattered
 from capacity.search import by_luck, search
-from capacity.survey import Survey, survey
+from capacity.survey import survey
 
 Told = tuple[Reason, str]
 
@@ -30,8 +31,9 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
     question = (gang, snapshot, preferences)
     seen = survey(*question)
     found = most_pods(question, seen)
-    hopeless = not enough(seen, at_best) or _hopeless(question)
-    told = _unmet(question, seen, hopeless=hopeless) or _reason(question, found, seen)
+    kindest = at_its_kindest(question)
+    hopeless = not enough(seen, at_best) or _hopeless(kindest)
+    told = _unmet(kindest if hopeless else question, question, seen) or _reason(question, found, seen)
     return Shortfall(
         reason=told[0],
         message="; ".join((told[1], *_reservations(snapshot, seen, told[0]))),
@@ -43,9 +45,9 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
     )
 
 
-def _hopeless(question: Question) -> bool:
+def _hopeless(kindest: Question) -> bool:
     """Not even a lucky order would do if everything were free; when that can't be told, there is hope."""
-    gang, empty, preferences = at_its_kindest(question)
+    gang, empty, preferences = kindest
     if (common := quick.answer(gang, empty, preferences)) is not None:
         return common.plan is None
     if ask(gang, empty, preferences).couplings.loose:
@@ -56,15 +58,13 @@ def _hopeless(question: Question) -> bool:
         return False
 
 
-def _unmet(question: Question, seen: Survey, *, hopeless: bool) -> Told | None:
-    """The gang would fit if only no level were required, or no rule held among pods; told by what there is in all if it is
-    `hopeless`.
+def _unmet(question: Question, asked: Question, seen: Survey) -> Told | None:
+    """The gang would fit if only no level were required, or no rule held among pods. `question` is the one that was `asked`, of
+    which `seen` is the survey, or the kindest if not even that has an answer: then it is told by what there is in all.
     """
     if scattered(question) == question:
         return None
-    if hopeless:
-        question = at_its_kindest(question)
-        seen = survey(*question)
+    seen = seen if question is asked else survey(*question)
     bound, loose = unbound(question), scattered(question)
     if not enough_scattered(seen) or cheapest(loose) is None:
         return None

@@ -1,11 +1,10 @@
 """The places that were looked at, as a short list, and what follows from them for the reason."""
 
 from collections import Counter
-from collections.abc import Sequence
 
+from capacity.lots import Lot, Survey
 from capacity.model import Constraint, Finding, Node, Offering
 from capacity.standing import busy
-from capacity.survey import Lot, Survey
 
 MOST = 40
 
@@ -13,18 +12,18 @@ MOST = 40
 def findings(seen: Survey) -> list[Finding]:
     """At most `MOST` findings, those that could hold most first."""
     nodes: dict[str, list[int]] = {}
-    offered: dict[str, list[Lot]] = {}
+    best: dict[str, tuple[int, Lot]] = {}
     for lot in seen.lots:
+        each = _pods(seen, lot)
         if isinstance(lot.subject, Node):
-            each = _pods(seen, lot)
             for why, count in lot.whys.items():
                 held = nodes.setdefault(why or "free", [0, 0])
                 held[0] += count
                 held[1] += count * each
-        else:
-            offered.setdefault(lot.subject.name, []).append(lot)
+        elif lot.subject.name not in best or each * lot.count > best[lot.subject.name][0]:
+            best[lot.subject.name] = each * lot.count, lot
     found = [Finding(f"{count} node{'s' if count > 1 else ''}", why, pods) for why, (count, pods) in nodes.items()]
-    found += [_offering(seen, lots) for lots in offered.values()]
+    found += [_offering(*best[name]) for name in sorted(best, key=lambda name: (-best[name][0], name))[:MOST]]
     return sorted(found, key=lambda one: (-one.pods, one.subject, one.detail))[:MOST]
 
 
@@ -57,11 +56,10 @@ def _source(subject: Node | Offering) -> str:
     return subject.reservation or (subject.name if isinstance(subject, Offering) else subject.pool)
 
 
-def _offering(seen: Survey, lots: Sequence[Lot]) -> Finding:
+def _offering(pods: int, best: Lot) -> Finding:
     """Told by the nodes of it that could hold most."""
-    offering = lots[0].subject
+    offering = best.subject
     assert isinstance(offering, Offering)
-    pods, best = max(((_pods(seen, lot) * lot.count, lot) for lot in lots), key=lambda one: one[0])
     if best.verdicts[0].constraint is Constraint.NOT_AVAILABLE:
         why = f": {offering.unavailable}" if offering.unavailable else ""
         return Finding(offering.name, f"0 of {offering.total} available{why}")

@@ -46,8 +46,9 @@ def at_its_kindest(question: Question) -> Question:
     spread that counts some. What fails here can't be helped by waiting.
     """
     gang, snapshot, preferences = question
+    empty = emptied(snapshot)
     if not any(pod_set.near or pod_set.spreads for pod_set in gang.pod_sets):
-        return gang, emptied(snapshot), preferences
+        return question if empty is snapshot else (gang, empty, preferences)
     there = {(pod.namespace, tuple(sorted(pod.labels.items()))): pod for place in places(snapshot) for pod in place.pods}
 
     def change(pod_set: PodSet) -> PodSet:
@@ -56,7 +57,7 @@ def at_its_kindest(question: Question) -> Question:
         spreads = tuple(rule for rule in pod_set.spreads if not any(spread_counts(rule, labels) for labels in mine))
         return replace(pod_set, near=() if met else pod_set.near, spreads=spreads)
 
-    return each((gang, emptied(snapshot), preferences), change)
+    return each((gang, empty, preferences), change)
 
 
 def unlimited(question: Question) -> Question:

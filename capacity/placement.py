@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from capacity.lots import Survey
 from capacity.model import HOSTNAME, Exclusive, PodSet, Slices
 from capacity.rooms import by_domain, together
-from capacity.survey import Survey
 from capacity.topology import required_key
 
 MOST_DOMAINS = 4

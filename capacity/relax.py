@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from capacity import quick
 from capacity.changes import candidates
 from capacity.loosen import Question, resized
+from capacity.lots import Survey
 from capacity.milp import SearchLimitError
 from capacity.model import Change, Gang, Plan, Relaxation
 from capacity.prove import prove
 from capacity.rooms import most
 from capacity.search import search
-from capacity.survey import Survey
 
 MOST = 6
 MOST_PLANS = 24

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
+from capacity.lots import Lot, Survey
 from capacity.model import HOSTNAME, Constraint, Node
-from capacity.survey import Lot, Survey
 from capacity.topology import required_key
 
 _PASSING = {
@@ -57,12 +57,12 @@ def by_domain(seen: Survey, index: int, key: str | None, slots: Slots = now) -> 
     """Room for one pod set in each domain of `key` that has any; all in one, "", without a key."""
     found: dict[str, int] = {}
     most = seen.pod_sets[index].count
-    for lot in seen.lots:
+    for lot, count in seen.alike:
         where = lot.where[key] if key else ""
         held = min(most, slots(lot, index))
         if where is not None and held:
-            new_host = key == HOSTNAME and lot.count > 1  # each node to be bought is a host of its own
-            found[where] = max(found.get(where, 0), held) if new_host else found.get(where, 0) + held * lot.count
+            new_host = key == HOSTNAME and count > 1  # each node to be bought is a host of its own
+            found[where] = max(found.get(where, 0), held) if new_host else found.get(where, 0) + held * count
     return found
 
 
