@@ -12,7 +12,9 @@ from kube.volumes import gathered
 from provisioner.acceptance import Accepted, Desk, Refused, judge
 from provisioner.authority import Look
 from provisioner.leaning import Leaning, leaning, renewed
+from tests.conftest import WallClock
 from tests.provisioner.make import NOW, check, policy, request, template, workload
+from tests.provisioner.test_requests import WAITS, Planning
 
 CLAIMED = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 OWN = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}}]}
@@ -87,3 +89,34 @@ def test_a_gang_that_leans_on_nothing_stays_as_it_is() -> None:
 )
 def test_what_is_leant_on(spec: dict[str, Any], expected: Leaning) -> None:
     assert leaning([accepted({}), accepted(spec)]) == expected
+
+
+@pytest.mark.looptime
+async def test_a_request_waits_for_a_claim_that_is_not_seen_yet(clock: WallClock) -> None:
+    """The claim was made a moment after the gang, and is bound a moment later."""
+    world = Planning(clock)
+    world.add(template(spec=CLAIMED))
+    world.ask()
+    await world.turn()
+    assert world.said()["Provisioned"] == ("False", "GangIncomplete")
+    assert "Failed" not in world.said()
+    assert world.planner.leaning.claims == {("team", "data")}
+    told = world.objects["provisioningrequests", "team", "req"]["status"]["conditions"]
+    assert any("PersistentVolumeClaim data isn't there: create it in namespace team" in each["message"] for each in told)
+    world.add(BOUND)
+    world.add(VOLUME)
+    await world.turn()
+    assert world.said() == WAITS
+    await world.turn()
+    assert world.planner.leaning == Leaning()
+
+
+@pytest.mark.looptime
+async def test_a_claim_that_never_comes_fails_the_request_in_the_end(clock: WallClock) -> None:
+    world = Planning(clock)
+    world.add(template(spec=CLAIMED))
+    world.ask()
+    await world.turn()
+    world.clock.advance(24 * 3600)
+    await world.turn()
+    assert world.said()["Failed"] == ("True", "GangIncomplete")

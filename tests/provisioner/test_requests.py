@@ -10,10 +10,8 @@ from capacity.plan import plan
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import decode
-from kube.storage import PersistentVolume, PersistentVolumeClaim
 from kube.times import stamp
 from provisioner.cases import case_of
-from provisioner.leaning import Leaning
 from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder
@@ -135,35 +133,6 @@ async def test_stores_that_lag_do_not_make_it_plan_twice(world: Planning) -> Non
     world.ask("three", uid="three", bare=True)
     await world.turn()
     assert world.written("create", "bookings") == 1
-
-
-async def test_a_request_waits_for_a_claim_that_is_not_seen_yet(world: Planning) -> None:
-    """The claim was made a moment after the gang, and is bound a moment later."""
-    volumes = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
-    world.add(template(spec=volumes))
-    world.ask()
-    await world.turn()
-    assert world.said()["Provisioned"] == ("False", "GangIncomplete")
-    assert "Failed" not in world.said()
-    assert world.planner.leaning.claims == {("team", "data")}
-    told = world.objects["provisioningrequests", "team", "req"]["status"]["conditions"]
-    assert any("PersistentVolumeClaim data isn't there: create it in namespace team" in each["message"] for each in told)
-    meta = {"name": "data", "namespace": "team", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
-    world.add(decode({"metadata": meta, "spec": {"volumeName": "pv"}}, PersistentVolumeClaim))
-    world.add(decode({"metadata": {"name": "pv"}}, PersistentVolume))
-    await world.turn()
-    assert world.said() == WAITS
-    await world.turn()
-    assert world.planner.leaning == Leaning()
-
-
-async def test_a_claim_that_never_comes_fails_the_request_in_the_end(world: Planning) -> None:
-    world.add(template(spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}))
-    world.ask()
-    await world.turn()
-    world.clock.advance(24 * 3600)
-    await world.turn()
-    assert world.said()["Failed"] == ("True", "GangIncomplete")
 
 
 async def test_one_workload_is_served_once(world: Planning) -> None:
