@@ -115,9 +115,10 @@ class Codes:
 
 @dataclass(slots=True)
 class Column:
-    """What `of` makes of each node, in `data[: number of nodes]`."""
+    """What `of` makes of each node, in `data[: number of nodes]`, as of a fleet's `version`."""
 
     of: Callable[[Node], int]
+    version: int
     data: Vector = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def fill(self, nodes: Sequence[Node]) -> None:

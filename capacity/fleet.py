@@ -1,7 +1,7 @@
 """The nodes of a snapshot by columns, kept up node by node, and what a snapshot carries of it.
 
-A column is made when a plan first asks for it and kept up from then on, so a change of one node costs as much as there are
-columns, however many nodes there are.
+A column is made when a plan first asks for it, and brought up to date when one asks again: a change of one node costs the same
+however many nodes and columns there are, and what changes again and again before the next plan is read once.
 """
 
 from collections import Counter
@@ -89,12 +89,13 @@ class Fleet:
             row = self._rows[node.name] = len(self._nodes)
             self._nodes.append(node)
             if self._names is not None and not self._names.add(node.name):
-                self._columns["name"].fill(self._nodes)
+                self._columns["name"].version = -1
         else:
             self._forget(self._nodes[row])
-        self._terms.update(_terms(node))
-        if self._sizes is not None:
-            self._sizes.update(sizes(node))
+        if node.pods:
+            self._terms.update(_terms(node))
+            if self._sizes is not None:
+                self._sizes.update(sizes(node))
         self._set(row, node)
 
     def remove(self, name: str) -> None:
@@ -132,14 +133,13 @@ class Fleet:
         self._shown = None
 
     def _forget(self, node: Node) -> None:
-        self._terms.subtract(_terms(node))
-        if self._sizes is not None:
-            self._sizes.subtract(sizes(node))
+        if node.pods:
+            self._terms.subtract(_terms(node))
+            if self._sizes is not None:
+                self._sizes.subtract(sizes(node))
 
     def _set(self, row: int, node: Node) -> None:
         self._nodes[row] = node
-        for column in self._columns.values():
-            column.set(row, node)
         self._note(row)
 
     def _note(self, row: int) -> None:
@@ -160,9 +160,19 @@ class Fleet:
             self._columns.pop(kind, None)
         found = self._columns.get((kind, name) if name else kind)
         if found is None:
-            found = self._columns[(kind, name) if name else kind] = Column(self._reader(kind, name))
-            found.fill(self._nodes)
+            found = self._columns[(kind, name) if name else kind] = Column(self._reader(kind, name), -1)
+        if found.version != self.version:
+            self._bring_up(found)
         return found.data[: len(self._nodes)]
+
+    def _bring_up(self, column: Column) -> None:
+        rows = self.changed(column.version)
+        if rows is None:
+            column.fill(self._nodes)
+        for row in dict.fromkeys(rows or ()):
+            if row < len(self._nodes):
+                column.set(row, self._nodes[row])
+        column.version = self.version
 
     def codes(self, key: str) -> Codes:
         """What the codes of a label column stand for."""

@@ -41,19 +41,22 @@ def told(fleet: Fleet) -> dict[str, Any]:
     return {one.name: row for one, row in zip(stock.nodes, rows, strict=True)}
 
 
-@given(st.lists(nodes(), max_size=8), st.lists(st.tuples(st.booleans(), nodes()), max_size=12))
+@given(st.lists(nodes(), max_size=8), st.lists(st.tuples(st.booleans(), st.booleans(), nodes()), max_size=12))
 @settings(max_examples=200, deadline=None)
-def test_kept_up_as_if_made_anew(first: list[Node], changes: list[tuple[bool, Node]]) -> None:
+def test_kept_up_as_if_made_anew(first: list[Node], changes: list[tuple[bool, bool, Node]]) -> None:
     there = {one.name: one for one in first}
     fleet = Fleet(there.values())
     told(fleet)  # makes the columns
-    for gone, one in changes:
+    fleet.column("name")
+    for gone, looked_at, one in changes:
         if gone:
             fleet.remove(one.name)
             there.pop(one.name, None)
         else:
             fleet.put(one)
             there[one.name] = one
+        if looked_at:
+            assert told(fleet) == told(Fleet(there.values()))
     assert told(fleet) == told(Fleet(there.values()))
     assert sorted(fleet.stock().nodes, key=lambda one: one.name) == [there[name] for name in sorted(there)]
     names = fleet.column("name")
@@ -150,6 +153,15 @@ def test_a_fleet_remembers_what_changed_for_a_while() -> None:
         fleet.put(node("n", used=turn % 8))
     assert fleet.changed(start) is None
     assert fleet.version > start + 5000
+
+
+def test_a_column_not_asked_for_through_more_changes_than_are_remembered() -> None:
+    fleet = Fleet([node("n"), node("m")])
+    assert fleet.column("free", GPU).tolist() == [8, 8]
+    for turn in range(5000):
+        fleet.put(node("n", used=turn % 8))
+    fleet.remove("m")
+    assert fleet.column("free", GPU).tolist() == [1]
 
 
 def test_whoever_looks_at_the_nodes_keeps_them_as_they_were() -> None:
