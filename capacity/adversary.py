@@ -8,6 +8,7 @@ role with no more pods than it has, is a small dynamic programme over the nodes.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import add, le
 
 from capacity.fit import room, slots
 
@@ -47,6 +48,7 @@ def _sure(role: int, requests: Sequence[Mapping[str, int]], node: Shared) -> int
 def _worst(
     role: int, requests: Sequence[Mapping[str, int]], counts: Sequence[int], nodes: Sequence[Shared], others: Sequence[int]
 ) -> int:
+    there = [counts[other] for other in others]
     best: dict[tuple[int, ...], int] = {(0,) * len(others): 0}
     for node in nodes:
         if role not in node.caps:
@@ -59,8 +61,8 @@ def _worst(
             following: dict[tuple[int, ...], int] = {}
             for used, total in best.items():
                 for taken, kept in options:
-                    now = tuple(a + b for a, b in zip(used, taken, strict=True))
-                    if all(n <= counts[other] for n, other in zip(now, others, strict=True)):
+                    now = tuple(map(add, used, taken))
+                    if all(map(le, now, there)):
                         following[now] = min(following.get(now, total + kept), total + kept)
             best = following
     return min(best.values())

@@ -33,6 +33,7 @@ class Judge:
         self._watchful = bool(asked.neighbours.keys or self._tied or ties.barred)
         self._evens = [(rule.role, rule.spread) for rule in asked.evens()]
         self._hosts = [(rule.role, rule.spread) for rule in ties.local() if isinstance(rule, Even)]
+        self._unlimited = tuple([(one.count, 0, one.count) for one in self._pod_sets])
         self._nodes: dict[Glimpse, tuple[Pattern, ...]] = {}
         self._offerings: dict[tuple[object, ...], tuple[Pattern, ...]] = {}
         self._admitted: dict[Glimpse, tuple[bool, ...]] = {}
@@ -106,6 +107,8 @@ class Judge:
 
     def _limits(self, where: Host, counted: Mapping[tuple[int, int], int]) -> tuple[tuple[int, int, int], ...]:
         """For each role how many can be on this host at all by anti-affinity, and the least and most that are to count there."""
+        if not self._asked.couplings.lonely and not self._bounds:
+            return self._unlimited
         found = []
         for index, pod_set in enumerate(self._pod_sets):
             alone = self._asked.couplings.alone(index, where.labels.keys() | where.unknown)

@@ -107,6 +107,7 @@ _OPTIONS: dict[str, bool | int | float] = {
     "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.5,  # objectives are integers: less than one apart is equal
     "mip_max_nodes": MAX_BRANCHES,
+    "mip_heuristic_run_feasibility_jump": False,  # takes longer than all the rest where programmes are small
 }
 
 

@@ -10,7 +10,7 @@ from capacity.milp import SearchLimitError
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
 from capacity.prove import prove
 from capacity.question import Question, question
-from capacity.search import find, may_be_lucky
+from capacity.search import find, least, may_be_lucky
 
 
 def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
@@ -39,7 +39,7 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     if flaws := prove(found, snapshot, preferences):
         better = _by_luck(asked)
         return better if isinstance(better, Plan) else Undecidable(_unproven(flaws))
-    return found if not found.cost or not may_be_lucky(asked) else _improved(asked, found)
+    return _improved(asked, found) if may_be_lucky(asked) and found.cost > least(asked) else found
 
 
 def _best(asked: Question) -> Plan | None:

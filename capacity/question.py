@@ -1,6 +1,6 @@
 """A gang as the planner looks at it: roles instead of pod sets, what ties them to each other, what they are planned against."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ class Question:
     neighbours: Neighbours
     couplings: Couplings
     reserve: Pattern = ()
-    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)  # what doesn't depend on the reserve
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def pod_sets(self) -> tuple[PodSet, ...]:
@@ -39,6 +39,12 @@ class Question:
     def untied(self) -> bool:
         """Whether no pod of the gang minds where others are, nor others where it is."""
         return not self.neighbours.keys and self.couplings == Couplings()
+
+    def remembered(self, name: Hashable, make: Callable[[], Any]) -> Any:
+        """What was made under this name, now or before; nothing of it may depend on the reserve but by name."""
+        if name not in self.memo:
+            self.memo[name] = make()
+        return self.memo[name]
 
     def evens(self) -> tuple[Even, ...]:
         """The spreads whose running pods are counted on the nodes that are taken."""

@@ -67,6 +67,16 @@ def may_be_lucky(asked: Question) -> bool:
     return len(asked.roles) > 1 or bool(asked.couplings.rules or asked.couplings.shy)
 
 
+def least(asked: Question) -> int:
+    """What no plan costs less than, in whatever order pods come; 0 where little is known: each role alone, on any nodes. Safe
+    mixes have patterns of one role, with as many pods as it can have there at all.
+    """
+    if not asked.untied or next(ways(asked.pod_sets, asked.snapshot.topology_keys, asked.preferences)).binds:
+        return 0
+    field = next(fields(asked, (), safe_mixes))
+    return 0 if field.keys else floor(tuple(_columns(asked, field, everywhere(asked.demand, field))), asked.demand)[0]
+
+
 def _best(asked: Question, field: Field, best: Answer | None) -> Answer | None:
     """The smallest sets of domains come first, and the search ends where no later one can be better, or with a gap."""
     memo: dict[tuple[Column, ...], Solution | None] = {}  # sets of domains that look alike share one solution

@@ -4,7 +4,7 @@ Nodes differ in almost everything, but to a gang only in which mixes of its pods
 All that is alike in these is one cell.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from capacity.fit import barred
@@ -14,7 +14,7 @@ from capacity.model import HOSTNAME, CapacityType, Node, Offering
 from capacity.question import Question
 from capacity.rules import ABSENT
 from capacity.solver import Pattern
-from capacity.wares import Ware, wares, worthwhile
+from capacity.wares import goods
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,7 @@ def gather(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Bounds 
     """
     most = 1 << sum(asked.demand).bit_length()  # rounded up, that a small reserve may change nothing
     name = ("cells", keys, mixes, tuple(sorted((bounds or {}).items())), most)
-    if name not in asked.memo:
-        asked.memo[name] = _gathered(asked, keys, mixes, bounds or {}, most)
-    found: list[Cell] = asked.memo[name]
+    found: list[Cell] = asked.remembered(name, lambda: _gathered(asked, keys, mixes, bounds or {}, most))
     return found
 
 
@@ -74,7 +72,7 @@ def _gathered(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Boun
                 rank = _rank(ranks, node.capacity_type)
                 _add(cells, (patterns, node.price, rank, domains, counted, free)).append(Member(node))
     none = (0,) * len(asked.evens())
-    for ware in _goods(asked, keys, mixes, ranks, most):
+    for ware in goods(asked, keys, ranks, most, safe=mixes is safe_mixes):
         patterns = judge.offering(ware.offering, ware.shape)
         if patterns:
             key = (patterns, ware.offering.price, ware.rank, ware.domains, none, ware.weights)
@@ -83,13 +81,6 @@ def _gathered(asked: Question, keys: tuple[str, ...], mixes: Mixes, bounds: Boun
 
 
 Key = tuple[tuple[Pattern, ...], int, int, tuple[str, ...], tuple[int, ...], tuple[int, ...]]
-
-
-def _goods(asked: Question, keys: tuple[str, ...], mixes: Mixes, ranks: Mapping[CapacityType, int], most: int) -> Sequence[Ware]:
-    safe, offered = mixes is safe_mixes, wares(asked, keys, ranks)
-    if not keys and asked.untied:
-        return worthwhile(asked, offered, most, safe=safe)
-    return [ware for ware in offered if not ware.odd] if safe else offered
 
 
 def _rank(ranks: Mapping[CapacityType, int], kind: CapacityType | None) -> int:

@@ -29,12 +29,13 @@ class Ware(NamedTuple):
     weights: tuple[int, ...]
 
 
-def wares(asked: Question, keys: tuple[str, ...], ranks: Mapping[CapacityType, int]) -> list[Ware]:
-    """All that may be bought now, whatever the mixes of pods, told apart by these topology keys."""
-    if ("wares", keys) not in asked.memo:
-        asked.memo["wares", keys] = list(_offered(asked, keys, ranks))
-    found: list[Ware] = asked.memo["wares", keys]
-    return found
+def goods(asked: Question, keys: tuple[str, ...], ranks: Mapping[CapacityType, int], most: int, *, safe: bool) -> list[Ware]:
+    """All that may be bought now and can matter to a plan of safe mixes, or of any; `most` is more nodes than a plan takes."""
+    offered: list[Ware] = asked.remembered(("wares", keys), lambda: list(_offered(asked, keys, ranks)))
+    if keys or not asked.untied:
+        return [ware for ware in offered if not ware.odd] if safe else offered
+    worth: list[Ware] = asked.remembered(("worth", most), lambda: worthwhile(asked, offered, most, safe=True))
+    return worth if safe else worthwhile(asked, worth, most, safe=False)
 
 
 def _offered(asked: Question, keys: tuple[str, ...], ranks: Mapping[CapacityType, int]) -> Iterator[Ware]:
@@ -70,7 +71,8 @@ def worthwhile(asked: Question, offered: Sequence[Ware], most: int, *, safe: boo
     """The wares without those of which any node has a stand-in, for a gang that doesn't mind where its pods are: `most` nodes,
     more than any answer takes, of one ware that costs less, lets in the same pods and has no less room.
 
-    If mixes are to be `safe`, more room lets a role take more from the others, so each role must have as many pods on either.
+    If mixes are to be `safe`, more room lets a role take more from the others, so each role must have as many pods on either:
+    what goes then is no better by luck.
     """
     sights = _Sights(asked, safe=safe)
     roomy: dict[Hashable, set[Amounts]] = {}
@@ -121,7 +123,7 @@ class _Sights:
             alone = [min(count, *[free[place] // amount for place, amount in wanted]) for count, wanted in self._roles]
             self._known[name] = (shape.taints, bare, *labels, *alone), free
         group, free = self._known[name]
-        return (group, ware.weights, ware.odd), free
+        return (group, ware.weights), free
 
     def _free(self, shape: Shape) -> Amounts:
         whole, used = shape.allocatable, shape.overhead

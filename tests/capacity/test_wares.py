@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capacity import supply
+from capacity import wares
 from capacity.mixes import lucky_mixes, safe_mixes
 from capacity.model import Budget, CapacityType, Gang, Offering, Shape
 from capacity.question import Question, question
 from capacity.requirements import Taint
 from capacity.search import find
-from capacity.wares import Ware, wares, worthwhile
+from capacity.supply import gather
+from capacity.wares import Ware, goods
 from tests.capacity.make import ANY, BIG, GPU, RACK, gang, offering, pods, snapshot
 
 MOST = 4
@@ -26,7 +27,7 @@ def shape(cpu: int = 192_000, gpu: int = 8, **more: Any) -> Shape:
 
 
 def kept(asked: Question, *, safe: bool) -> set[str]:
-    return {one.offering.name for one in worthwhile(asked, wares(asked, (), RANKS), MOST, safe=safe)}
+    return {one.offering.name for one in goods(asked, (), RANKS, MOST, safe=safe)}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_the_best_plan_costs_the_same(
     mixes = safe_mixes if safe else lucky_mixes
     thin = find(question(wanted, snapshot(*offers), ANY), mixes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(supply, "worthwhile", every)
+        patch.setattr(wares, "worthwhile", every)
         whole = find(question(wanted, snapshot(*offers), ANY), mixes)
     assert (thin and thin.cost) == (whole and whole.cost)
 
@@ -97,4 +98,4 @@ def test_the_best_plan_costs_the_same(
 def test_a_gang_bound_to_a_rack_sees_them_all() -> None:
     racks = [offering(f"o{rack}", 4, price, domain={"zone": "a", RACK: rack}) for rack, price in (("a", 10), ("b", 11))]
     asked = question(gang(*(pods(n, 1, required_topology=RACK) for n in ("worker", "driver"))), snapshot(*racks), ANY)
-    assert len(supply.gather(asked, (RACK,), safe_mixes)) == 2
+    assert len(gather(asked, (RACK,), safe_mixes)) == 2
