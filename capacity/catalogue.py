@@ -34,7 +34,7 @@ class Shapes:
 
 class Catalogue:
     """Offerings, one entry each in every column: `limit` is how many nodes can be had, `starts` and `ends` are -MOST and MOST
-    where there is no such instant.
+    where there is no such instant. `apart` are the anti-affinity terms of the pods that come with new nodes.
     """
 
     def __init__(self, offerings: tuple[Offering, ...], topology_keys: tuple[str, ...], shapes: Shapes) -> None:
@@ -46,6 +46,7 @@ class Catalogue:
         self.starts = _vector([-MOST if one.starts is None else one.starts for one in offerings])
         self.ends = _vector([MOST if one.ends is None else one.ends for one in offerings])
         self.types = _vector([_TYPES[one.capacity_type] for one in offerings])
+        self.apart = tuple(dict.fromkeys(term for one in offerings for pod in one.shape.pods for term in pod.apart))
         self._places: dict[str, Vector] = {}
         self._sorts: dict[tuple[str, ...], tuple[Mapping[Sort, Offering], Vector]] = {}
 

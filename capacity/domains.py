@@ -34,7 +34,7 @@ def best(goods: Goods, keys: Sequence[str], below: str | None, ceiling: int | No
     to be given up last, of which the fewest domains are best. Raises TooHardError.
     """
     if not keys and below is None:
-        found = cover(goods.kinds(), goods.demand)
+        found = cover(goods.kinds, goods.demand)
         return Best(found, {}, None, goods.sale) if found and _within(found, ceiling) else None
     return _Domains(goods, level(goods, keys), below).best(ceiling)
 
@@ -119,7 +119,7 @@ class _Domains:
     def _least_cost(self) -> tuple[int, int]:
         """Price and ranks that no domain is below: those of all domains together."""
         try:
-            found = cover(self._goods.kinds(), self._goods.demand)
+            found = cover(self._goods.kinds, self._goods.demand)
         except TooHardError:
             return 0, 0
         return found.cost[:2] if found else (0, 0)

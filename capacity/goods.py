@@ -1,7 +1,9 @@
 """What one gang of one pod set may use, by columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from capacity.cover import Kind
 from capacity.fleet import Fleet
 
 
-@dataclass(slots=True)
+@dataclass
 class Goods:
     """`slots` has an entry for each row of the fleet, 0 for nodes that are out of the question, never more than `most`; `tiers`
     the places in `worth` (price, rank), None where there is one place for all nodes.
@@ -24,6 +26,7 @@ class Goods:
     tiers: Vector | None
     worth: Sequence[tuple[int, int]]
     sale: Sale | None = None
+    levels: dict[str, Any] = field(default_factory=dict)  # what capacity/levels.py has made of them already
 
     @property
     def width(self) -> int:
@@ -47,6 +50,13 @@ class Goods:
                 found[kind] = found.get(kind, 0) + int(counts[cell])
         return {**found, **sale.limits(self.demand)} if sale is not None else found
 
+    @cached_property
+    def some(self) -> Vector:
+        """The rows of nodes that hold at least one pod."""
+        found: Vector = self.slots.nonzero()[0]
+        return found
+
+    @cached_property
     def kinds(self) -> Mapping[Kind, int]:
         """How many there are of each kind in all."""
         return self.limits(np.bincount(self.cells(), minlength=1), self.sale)

@@ -34,8 +34,8 @@ class Level:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of domains, as far as they are known: codes as in a level (0: in no part), the domain that each is in, and how
-    many pods it holds. `fewest` tells for each domain how many parts hold all pods; each pod that must stay
-    outside of them counts as one more.
+    many pods it holds, 0 in domains that don't hold all. `fewest` tells for each domain how many parts hold all pods; each pod
+    that must stay outside of them counts as one more.
     """
 
     codes: Vector
@@ -72,12 +72,16 @@ def level(goods: Goods, keys: Sequence[str]) -> Level:
 
 
 def _level(goods: Goods, keys: tuple[str, ...]) -> Level:
-    known = goods.fleet.codes(joint(keys))
-    codes, places = _codes(goods, joint(keys))
-    none = known.code("")
-    rooms, free = _rooms(goods, codes, places, len(known))
-    rooms[[0, none]] = free[[0, none]] = 0  # no label, or an empty one, is no domain
-    return Level(keys, codes, places, rooms, free, known.order, known.values)
+    key = joint(keys)
+    if key not in goods.levels:
+        known = goods.fleet.codes(key)
+        codes, places = _codes(goods, key)
+        none = known.code("")
+        rooms, free = _rooms(goods, codes, places, len(known))
+        rooms[[0, none]] = free[[0, none]] = 0  # no label, or an empty one, is no domain
+        goods.levels[key] = Level(keys, codes, places, rooms, free, known.order, known.values)
+    found: Level = goods.levels[key]
+    return found
 
 
 def _codes(goods: Goods, key: str) -> tuple[Vector, Vector]:
@@ -91,24 +95,24 @@ def _pair(goods: Goods, one: Level, other: Level) -> Level:
     """Each value of one key with each of the other; the key with fewer values is chosen first, and its room counts, too."""
     outer, inner = sorted((one, other), key=lambda level: (int(np.count_nonzero(level.rooms)), level.keys))
     both = _level(goods, (*outer.keys, *inner.keys))
-    wide = outer.rooms[_within(both.codes, both.places, outer, len(both))]
+    wide = outer.rooms[_within(goods, both, outer)]
     rooms = np.where(both.rooms >= goods.demand, both.rooms + wide, 0)
     return Level(both.keys, both.codes, both.places, rooms, both.free, both.order, both.values)
 
 
-def _within(codes: Vector, places: Vector, outer: Level, size: int) -> Vector:
-    """The domain of a wider level that each is in."""
-    found = np.zeros(size, np.int64)
-    found[codes] = outer.codes
-    found[places] = outer.places
+def _within(goods: Goods, inner: Level, outer: Level) -> Vector:
+    """The domain of a wider level that each is in that holds any pods."""
+    found = np.zeros(len(inner), np.int64)
+    found[inner.codes[goods.some]] = outer.codes[goods.some]
+    found[inner.places] = outer.places
     return found
 
 
 def _rooms(goods: Goods, codes: Vector, places: Vector, size: int) -> tuple[Vector, Vector]:
     """The slots of each domain, all and those of no price and no rank."""
-    gratis = goods.free()
-    free = np.zeros(size, np.int64) if gratis is None else _sums(codes, gratis, size)
-    rooms = free.copy() if gratis is goods.slots else _sums(codes, goods.slots, size)
+    gratis, codes = goods.free(), codes[goods.some]
+    free = np.zeros(size, np.int64) if gratis is None else _sums(codes, gratis[goods.some], size)
+    rooms = free.copy() if gratis is goods.slots else _sums(codes, goods.slots[goods.some], size)
     if goods.sale is not None:
         rooms += _sums(places, goods.sale.slots * goods.sale.limit, size)
     return rooms, free
@@ -122,12 +126,13 @@ def parts(goods: Goods, outer: Level, below: str) -> Parts | None:
     """The parts of each domain that the domains of a level below make; None where which parts are used depends on what there
     costs what: where nodes of no price and no rank don't do, and the rest is not all alike.
     """
-    gratis = bool((outer.free[outer.rooms >= goods.demand] >= goods.demand).any())
-    if not gratis and len(goods.kinds()) > 1:
+    fits = outer.rooms >= goods.demand
+    gratis = bool((outer.free[fits] >= goods.demand).any())
+    if not gratis and len(goods.kinds) > 1:
         return None
     one = _level(goods, (*outer.keys, below))
-    rooms = one.free if gratis else one.rooms
-    within = _within(one.codes, one.places, outer, len(one))
+    within = _within(goods, one, outer)
+    rooms = np.where(fits[within], one.free if gratis else one.rooms, 0)
     fewest = _fewest(rooms, within, goods.demand, len(outer))
     return Parts(one.codes, one.places, within, rooms, one.order, fewest, goods.demand)
 
@@ -135,7 +140,7 @@ def parts(goods: Goods, outer: Level, below: str) -> Parts | None:
 def _fewest(rooms: Vector, within: Vector, demand: int, size: int) -> Vector:
     """The largest parts of each domain first, until they hold all."""
     some = rooms.nonzero()[0]
-    ranked = some[np.lexsort((-rooms[some], within[some]))]
+    ranked = some[np.argsort(within[some] * (int(rooms.max(initial=0)) + 1) - rooms[some])]
     held, where = rooms[ranked], within[ranked]
     before = held.cumsum() - held
     before -= np.maximum.accumulate(np.where(np.diff(where, prepend=-1) > 0, before, 0))

@@ -37,14 +37,10 @@ class Settled:
 
 def answer(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Settled | None:
     """The best plan in the order that capacity/plan.py documents, or that there is none; None when the gang is not for here."""
-    pod_set = _own(gang, preferences)
-    if pod_set is None:
+    asked = _asked(gang, snapshot, preferences)
+    if asked is None:
         return None
-    stock = stock_of(snapshot)
-    known = None if _watched(pod_set, stock.fleet, snapshot) else lane(stock.fleet, pod_set)
-    if known is None:
-        return None
-    goods = _goods(gang, pod_set, stock, known, snapshot, preferences)
+    pod_set, stock, goods = asked
     for keys, below in _levels(pod_set, snapshot.topology_keys, preferences):
         try:
             found = best(goods, keys, below, preferences.price_ceiling)
@@ -54,6 +50,29 @@ def answer(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Settled 
             plan, rows = _plan(gang, pod_set, goods, found, stock, snapshot)
             return Settled(plan) if stands(plan, rows, pod_set, stock, snapshot, preferences) else None
     return Settled(None)
+
+
+def possible(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> bool | None:
+    """Whether there is a plan, which isn't made; None when that can't be told here."""
+    asked = None if snapshot.budgets else _asked(gang, snapshot, preferences)
+    if asked is None:
+        return None
+    pod_set, _, goods = asked
+    required = required_key(pod_set, preferences)
+    try:
+        return best(goods, (required,) if required else (), None, preferences.price_ceiling) is not None
+    except TooHardError:
+        return None
+
+
+def _asked(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> tuple[PodSet, Stock, Goods] | None:
+    """The pod set and what it may use; None when the gang is not for here."""
+    pod_set = _own(gang, preferences)
+    if pod_set is None:
+        return None
+    stock = stock_of(snapshot)
+    known = None if _watched(pod_set, stock.fleet, snapshot) else lane(stock.fleet, pod_set)
+    return None if known is None else (pod_set, stock, _goods(gang, pod_set, stock, known, snapshot, preferences))
 
 
 def _own(gang: Gang, preferences: Preferences) -> PodSet | None:
@@ -70,14 +89,12 @@ def _own(gang: Gang, preferences: Preferences) -> PodSet | None:
 
 def _watched(pod_set: PodSet, fleet: Fleet, snapshot: Snapshot) -> bool:
     """Whether pods that run, or those of DaemonSets on nodes to be bought, keep these pods off somewhere."""
-    coming = (term for one in snapshot.offerings if one.shape.pods for pod in one.shape.pods for term in pod.apart)
-    if any(term.selects(pod_set.namespace, pod_set.labels) for term in coming):
-        return True
+    coming = fleet.catalogues.of(snapshot.offerings, snapshot.topology_keys).apart if snapshot.offerings else ()
     known = fleet.beside
     if known is None or known[0] is not snapshot.bystanders:
         terms = [term for one in snapshot.bystanders for pod in one.pods for term in pod.apart]
         known = fleet.beside = (snapshot.bystanders, tuple(dict.fromkeys(terms)))
-    return any(term.selects(pod_set.namespace, pod_set.labels) for term in (*fleet.terms(), *known[1]))
+    return any(term.selects(pod_set.namespace, pod_set.labels) for term in (*coming, *fleet.terms(), *known[1]))
 
 
 def _levels(pod_set: PodSet, topology_keys: Keys, preferences: Preferences) -> Iterator[tuple[Keys, str | None]]:

@@ -38,7 +38,7 @@ def stands(plan: Plan, rows: Vector, pod_set: PodSet, stock: Stock, snapshot: Sn
         and price == plan.cost
         and (preferences.price_ceiling is None or price <= preferences.price_ceiling)
         and _nodes_hold(plan.gang, pod_set, stock, rows, pods, snapshot, preferences)
-        and all(_can_be_bought(plan.gang, pod_set, one, snapshot, preferences) for one in plan.purchases)
+        and _can_be_bought(plan, pod_set, snapshot, preferences)
         and _within(plan, snapshot)
         and all(_one_domain(plan, stock, rows, key, value) for key, value in _domains(plan, pod_set, preferences))
     )
@@ -73,13 +73,21 @@ def _one_of_each(pod_set: PodSet, stock: Stock, rows: Vector) -> Iterable[int]:
     return dict(zip(zip(*[column.tolist() for column in columns], strict=True), rows.tolist(), strict=True)).values()
 
 
-def _can_be_bought(gang: Gang, pod_set: PodSet, one: Purchase, snapshot: Snapshot, preferences: Preferences) -> bool:
-    where = new_host(one.offering, snapshot.topology_keys)
-    return (
-        not closed(one.offering, gang, snapshot.now, preferences)
-        and not refusal(pod_set, where)
-        and slots(needs(pod_set), where.free) >= one.pods[pod_set.name]
+def _can_be_bought(plan: Plan, pod_set: PodSet, snapshot: Snapshot, preferences: Preferences) -> bool:
+    """Whether every offering sells, lets the pods in, and has room for them; judged once for those of one shape that are alike in
+    the labels asked for.
+    """
+    keys = Lens((pod_set,)).labels if plan.purchases else ()
+    sorts = {_sort(one, keys): one for one in sorted(plan.purchases, key=lambda one: one.pods[pod_set.name])}
+    return all(not closed(one.offering, plan.gang, snapshot.now, preferences) for one in plan.purchases) and all(
+        not refusal(pod_set, where) and slots(needs(pod_set), where.free) >= one.pods[pod_set.name]
+        for one in sorts.values()
+        for where in [new_host(one.offering, snapshot.topology_keys)]
     )
+
+
+def _sort(one: Purchase, keys: Sequence[str]) -> tuple[object, ...]:
+    return id(one.offering.shape), *[one.offering.domain.get(key) for key in keys]
 
 
 def _within(plan: Plan, snapshot: Snapshot) -> bool:
