@@ -35,11 +35,13 @@ MODELS = (INSTANCE_TYPE, "nvidia.com/gpu.product", "cloud.google.com/gke-acceler
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A changed question, and how to tell of the plan that it may have. Of one `change`, the first that fits is enough."""
+    """A changed question, and what to tell if it has a plan, or how to tell of that. Of one `change`, the first that fits is
+    enough.
+    """
 
     change: Change
     question: Question
-    tell: Callable[[Plan], str]
+    tell: str | Callable[[Plan], str]
 
 
 def candidates(question: Question, seen: Survey, *, waiting_helps: bool) -> Iterator[Candidate]:
@@ -71,20 +73,16 @@ def broken(plan: Plan, snapshot: Snapshot) -> list[str]:
     return [budget.text for budget in snapshot.budgets if taken(budget, plan) > budget.left]
 
 
-def _say(text: str) -> Callable[[Plan], str]:
-    return lambda _plan: text
-
-
 def _levels(question: Question) -> Iterator[Candidate]:
     """The next wider level, and so on, at last none."""
     for key in keys(question):
         level = wider(key, question[1].topology_keys)
         while level is not None:
             yield Candidate(
-                Change.LEVEL, loosen.rebound(question, key, level), _say(f"with {level} as the required level instead of {key}")
+                Change.LEVEL, loosen.rebound(question, key, level), f"with {level} as the required level instead of {key}"
             )
             level = wider(level, question[1].topology_keys)
-        yield Candidate(Change.LEVEL, loosen.rebound(question, key, None), _say(f"without {key} as a required level"))
+        yield Candidate(Change.LEVEL, loosen.rebound(question, key, None), f"without {key} as a required level")
 
 
 def _placement(question: Question) -> Iterator[Candidate]:
@@ -99,7 +97,7 @@ def _placement(question: Question) -> Iterator[Candidate]:
     for name, rule, without in rules:
         if any(rule(pod_set) for pod_set in question[0].pod_sets):
             names = ", ".join(pod_set.name for pod_set in question[0].pod_sets if rule(pod_set))
-            yield Candidate(Change.PLACEMENT, loosen.each(question, without), _say(f"without the {name} of {names}"))
+            yield Candidate(Change.PLACEMENT, loosen.each(question, without), f"without the {name} of {names}")
 
 
 def _selectors(question: Question) -> Iterator[Candidate]:
@@ -147,7 +145,7 @@ def _taints(question: Question, seen: Survey) -> Iterator[Candidate]:
                 nodes[taint] = nodes.get(taint, 0) + lot.count
     for taint in sorted(nodes, key=lambda one: (-nodes[one], one.key, one.value, one.effect))[:MOST_ALIKE]:
         name = f"{taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect}"
-        yield Candidate(Change.TOLERATION, loosen.tolerant(question, taint), _say(f"with the taint {name} tolerated"))
+        yield Candidate(Change.TOLERATION, loosen.tolerant(question, taint), f"with the taint {name} tolerated")
 
 
 def _starts(question: Question) -> Iterator[Candidate]:
@@ -159,7 +157,7 @@ def _starts(question: Question) -> Iterator[Candidate]:
             later.setdefault(one.starts, set()).add(one.reservation or one.name)
     for start in sorted(later)[:MOST_ALIKE]:
         text = f"from {clock(start, snapshot.now)}, when {' and '.join(sorted(later[start])[:MOST_ALIKE])} starts"
-        yield Candidate(Change.START, (gang, replace(snapshot, now=start), preferences), _say(text))
+        yield Candidate(Change.START, (gang, replace(snapshot, now=start), preferences), text)
 
 
 def _run_times(question: Question) -> Iterator[Candidate]:
@@ -170,7 +168,7 @@ def _run_times(question: Question) -> Iterator[Candidate]:
         if gang.run_duration is None or gang.run_duration > end - snapshot.now:
             shorter = replace(gang, run_duration=end - snapshot.now)
             text = f"with a declared run time that is over by {clock(end, snapshot.now)}"
-            yield Candidate(Change.RUN_TIME, (shorter, snapshot, preferences), _say(text))
+            yield Candidate(Change.RUN_TIME, (shorter, snapshot, preferences), text)
 
 
 def _policy(question: Question, seen: Survey) -> Iterator[Candidate]:
@@ -208,7 +206,7 @@ def _holders(question: Question, seen: Survey) -> Iterator[Candidate]:
 
     known = [name for name in held if name in snapshot.holders and enough(seen, but_for_holder(name))]
     for name in sorted(known, key=order)[:MOST_HOLDERS]:
-        yield Candidate(Change.HOLDER, loosen.without(question, name), _say(_end(snapshot.holders[name], snapshot.now)))
+        yield Candidate(Change.HOLDER, loosen.without(question, name), _end(snapshot.holders[name], snapshot.now))
 
 
 def _end(holder: Holder, instant: int) -> str:

@@ -7,14 +7,14 @@ from capacity import quick
 from capacity.changes import broken
 from capacity.considered import considered
 from capacity.findings import findings, prepaid_misfits
-from capacity.loosen import Question, at_its_kindest, scattered, unbound, unlimited
+from capacity.loosen import Question, at_its_kindest, scattered, unbound, unlimited, unwished
 from capacity.lots import Survey
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
 from capacity.placement import levels, rules
 from capacity.quantity import dollars
 from capacity.question import question as ask
-from capacity.relax import cheapest, most_pods, relaxations
+from capacity.relax import cheapest, fits, most_pods, relaxations
 from capacity.rooms import at_best, enough, enough_scattered
 from capacity.search import by_luck, search
 from capacity.survey import survey
@@ -48,8 +48,8 @@ def explain(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Shortfa
 def _hopeless(kindest: Question) -> bool:
     """Not even a lucky order would do if everything were free; when that can't be told, there is hope."""
     gang, empty, preferences = kindest
-    if (common := quick.answer(gang, empty, preferences)) is not None:
-        return common.plan is None
+    if (possible := quick.possible(*unwished(kindest))) is not None:
+        return not possible
     if ask(gang, empty, preferences).couplings.loose:
         return False
     try:
@@ -66,10 +66,15 @@ def _unmet(question: Question, asked: Question, seen: Survey) -> Told | None:
         return None
     seen = seen if question is asked else survey(*question)
     bound, loose = unbound(question), scattered(question)
-    if not enough_scattered(seen) or cheapest(loose) is None:
+    if not enough_scattered(seen) or not _fits(loose):
         return None
-    free = bound != question and (bound == loose or cheapest(bound) is not None)
+    free = bound != question and (bound == loose or _fits(bound))
     return Reason.TOPOLOGY_UNSATISFIED, "; ".join(levels(seen) if free else (*levels(seen), *rules(seen)))
+
+
+def _fits(question: Question) -> bool:
+    possible = quick.possible(*unwished(question))
+    return fits(question) if possible is None else possible
 
 
 def _reason(question: Question, found: dict[str, int], seen: Survey) -> Told:

@@ -22,9 +22,9 @@ def findings(seen: Survey) -> list[Finding]:
                 held[1] += count * each
         elif lot.subject.name not in best or each * lot.count > best[lot.subject.name][0]:
             best[lot.subject.name] = each * lot.count, lot
-    found = [Finding(f"{count} node{'s' if count > 1 else ''}", why, pods) for why, (count, pods) in nodes.items()]
+    found = [(-pods, f"{count} node{'s' if count > 1 else ''}", why) for why, (count, pods) in nodes.items()]
     found += [_offering(*best[name]) for name in sorted(best, key=lambda name: (-best[name][0], name))[:MOST]]
-    return sorted(found, key=lambda one: (-one.pods, one.subject, one.detail))[:MOST]
+    return [Finding(subject, detail, -pods) for pods, subject, detail in sorted(found)[:MOST]]
 
 
 def prepaid_misfits(seen: Survey, missing: int) -> str:
@@ -56,15 +56,15 @@ def _source(subject: Node | Offering) -> str:
     return subject.reservation or (subject.name if isinstance(subject, Offering) else subject.pool)
 
 
-def _offering(pods: int, best: Lot) -> Finding:
-    """Told by the nodes of it that could hold most."""
+def _offering(pods: int, best: Lot) -> tuple[int, str, str]:
+    """Told by the nodes of it that could hold most; pods count down."""
     offering = best.subject
     assert isinstance(offering, Offering)
     if best.verdicts[0].constraint is Constraint.NOT_AVAILABLE:
         why = f": {offering.unavailable}" if offering.unavailable else ""
-        return Finding(offering.name, f"0 of {offering.total} available{why}")
+        return 0, offering.name, f"0 of {offering.total} available{why}"
     [why] = best.whys  # all nodes of one offering are alike
-    return Finding(offering.name, why or f"{best.count} of {offering.total} available, room for {pods} pods", pods)
+    return -pods, offering.name, why or f"{best.count} of {offering.total} available, room for {pods} pods"
 
 
 def _pods(seen: Survey, lot: Lot) -> int:

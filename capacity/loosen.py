@@ -60,6 +60,13 @@ def at_its_kindest(question: Question) -> Question:
     return each((gang, empty, preferences), change)
 
 
+def unwished(question: Question) -> Question:
+    """Without what only makes some plans better than others: there is a plan just when there is one for this."""
+    gang, snapshot, preferences = question
+    plain = replace(preferences, preferred_topology=None, cross_zone_cost=0)
+    return each((gang, snapshot, plain), lambda one: replace(one, preferred_topology=None))
+
+
 def unlimited(question: Question) -> Question:
     """Without the limits that somebody set."""
     gang, snapshot, preferences = question

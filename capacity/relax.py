@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from capacity import quick
-from capacity.changes import candidates
-from capacity.loosen import Question, resized
+from capacity.changes import Candidate, candidates
+from capacity.loosen import Question, resized, unwished
 from capacity.lots import Survey
 from capacity.milp import SearchLimitError
 from capacity.model import Change, Gang, Plan, Relaxation
@@ -31,18 +31,32 @@ def cheapest(question: Question) -> Plan | None:
     return found if found and not prove(found, snapshot, preferences) else None
 
 
+def fits(question: Question) -> bool:
+    """Whether `cheapest` has a plan, be it the cheapest or not."""
+    plain = quick.answer(*unwished(question))
+    return plain.plan is not None if plain is not None else cheapest(question) is not None
+
+
 def relaxations(question: Question, seen: Survey, found: dict[str, int], *, waiting_helps: bool) -> tuple[Relaxation, ...]:
     """At most `MOST`, the change that gives up least first. `found` is what `most_pods` says."""
-    fits = list(_fewer(question[0], found))
+    fit = list(_fewer(question[0], found))
     told: set[Change] = set()
     tries = max(FEWEST_PLANS, min(MOST_PLANS, MOST_NODES // max(1, len(question[1].nodes))))
     for candidate in candidates(question, seen, waiting_helps=waiting_helps):
-        if candidate.change not in told and tries and len(fits) < MOST:
+        if candidate.change not in told and tries and len(fit) < MOST:
             tries -= 1
-            if (plan := cheapest(candidate.question)) is not None:
+            if text := _text(candidate):
                 told.add(candidate.change)
-                fits.append(Relaxation(candidate.change, candidate.tell(plan)))
-    return tuple(fits)
+                fit.append(Relaxation(candidate.change, text))
+    return tuple(fit)
+
+
+def _text(candidate: Candidate) -> str:
+    """What to tell of it, "" when it doesn't help."""
+    if isinstance(candidate.tell, str):
+        return candidate.tell if fits(candidate.question) else ""
+    plan = cheapest(candidate.question)
+    return candidate.tell(plan) if plan is not None else ""
 
 
 def most_pods(question: Question, seen: Survey) -> dict[str, int]:
@@ -55,7 +69,7 @@ def most_pods(question: Question, seen: Survey) -> dict[str, int]:
         low, high = 0, most(seen, index)
         middle = high  # mostly right at once
         while low < high:
-            if cheapest(resized(question, {**found, pod_set.name: middle})) is not None:
+            if fits(resized(question, {**found, pod_set.name: middle})):
                 low = middle
             else:
                 high = middle - 1

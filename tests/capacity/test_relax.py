@@ -221,7 +221,7 @@ def test_every_suggestion_fits_when_it_is_planned_again() -> None:
     for candidate in candidates((wanted, places, ANY), survey(wanted, places, ANY), waiting_helps=True):
         again = plan(*candidate.question)
         if isinstance(again, Plan):
-            texts.discard(candidate.tell(again))
+            texts.discard(candidate.tell if isinstance(candidate.tell, str) else candidate.tell(again))
     assert texts == {"with 3 pods of w instead of 4"}
 
 
