@@ -1,8 +1,8 @@
 """What to do next about one admission check of one workload: pure, and the only place where admission branches.
 
 The contract with Kueue is that of v0.17.0 (pkg/controller/core/workload_controller.go): a check's state counts only while
-quota is reserved and no eviction is under way, `Retry` and `Rejected` are reset by Kueue itself, and `retryCount` is Kueue's to
-count.
+quota is reserved and no eviction is under way. Kueue itself resets `Retry` and `Rejected` when it evicts, and counts in
+`retryCount`; where we were first to evict (admission/release.py), we do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,13 +75,13 @@ class RetryRule:
     longest: int
 
     def wait(self, failures: int) -> int:
-        """Seconds to wait after so many failures (1 or more)."""
-        return min(self.backoff << (failures - 1), self.longest)
+        """Seconds to wait after so many failures (1 or more). Never none: Kueue reserves quota again within the second."""
+        return max(1, min(self.backoff << (failures - 1), self.longest))
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Our entry of `status.admissionChecks`. `retries` counts the evictions that our own Retry has led to."""
+    """Our entry of `status.admissionChecks`. `retries` counts the failed attempts before the one under way."""
 
     state: str
     message: str = ""
@@ -93,8 +93,8 @@ class View:
     """One workload and one check of ours on it, as the stores show them.
 
     `fingerprint` names the attempt that should be under way: workload uid, check, attempt, reservation, flavors and counts.
-    `pod_sets` need capacity. `obstacle` says why no request can be made for now, and the remedy; `mistake` why none can ever be
-    made for this workload.
+    `requeue_at` is when Kueue tries again, "" unless it waits for that. `pod_sets` need capacity. `obstacle` says why no request
+    can be made for now, and the remedy; `mistake` why none can ever be made for this workload.
     """
 
     entry: Entry
@@ -105,6 +105,7 @@ class View:
     evicted: bool = False
     finished: bool = False
     active: bool = True
+    requeue_at: str = ""
     pod_sets: tuple[str, ...] = ()
     obstacle: str = ""
     mistake: str = ""
@@ -113,11 +114,12 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What our entry is to say from now on. `requeue_after` is in seconds and goes with Retry alone."""
+    """What our entry is to say from now on. `requeue_after` in seconds goes with Retry alone; `retries` None: as before."""
 
     state: State
     message: str
     requeue_after: int | None = None
+    retries: int | None = None
     pod_set_updates: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -164,9 +166,9 @@ def pod_set_updates(booking: str, pod_sets: Sequence[str]) -> tuple[Mapping[str,
     )
 
 
-def bounded(message: str) -> str:
+def bounded(message: str, limit: int = MESSAGE_LIMIT) -> str:
     """The message, cut to what an event can carry."""
-    return message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"
+    return message if len(message) <= limit else message[: limit - 1] + "…"
 
 
 def _current(view: View) -> Request | None:
@@ -185,9 +187,18 @@ def _without_quota(view: View) -> Decision:
     A state left over would act in the next reservation: Ready admits at once, Retry and Rejected never end (kueue#3543).
     """
     change = None
-    if view.entry.state != State.PENDING:
+    if view.entry.state == State.RETRY:
+        change = Change(State.PENDING, _until_the_next_try(view), retries=view.entry.retries + 1)
+    elif view.entry.state != State.PENDING:
         change = Change(State.PENDING, "Waiting for quota")
     return Decision(change=change, delete=_others(view, None))
+
+
+def _until_the_next_try(view: View) -> str:
+    if not view.requeue_at:
+        return "Waiting for quota"
+    end = f"; next try at {view.requeue_at}, no quota is held until then"
+    return bounded(view.entry.message, MESSAGE_LIMIT - len(end)) + end
 
 
 def _running(view: View, current: Request | None) -> Decision:
@@ -256,7 +267,8 @@ def _retry(view: View, why: str) -> Change:
     attempt, limit = view.entry.retries + 1, view.retry.limit
     if attempt > limit:
         return _rejected(f"Gave up after {attempt} {'attempt' if attempt == 1 else 'attempts'}: {why}")
-    return Change(State.RETRY, bounded(f"Attempt {attempt} of {limit + 1} failed: {why}"), requeue_after=view.retry.wait(attempt))
+    message = bounded(f"Attempt {attempt} of {limit + 1} failed: {why}")
+    return Change(State.RETRY, message, requeue_after=view.retry.wait(attempt), retries=view.entry.retries or None)
 
 
 def _rejected(why: str) -> Change:

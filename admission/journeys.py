@@ -103,9 +103,10 @@ def _reason(stores: Stores, workload: Workload) -> str:
     if workload.admitted or workload.finished or not workload.spec.active:
         return ""
     entries = own_entries(stores, workload)
-    if entries and not workload.quota_reserved:
+    requeue = workload.status.requeue_state
+    if entries and not workload.quota_reserved and not (requeue and requeue.requeue_at):
         return "QuotaInsufficient"
-    pending = [each.message.partition(":")[0] for each in entries if each.state != State.READY]
+    pending = [each.message.split(": ") for each in entries if each.state != State.READY]
     if not pending:
         return ""
-    return pending[0] if pending[0] in REASONS else "Planning"
+    return next((part for part in pending[0] if part in REASONS), "Planning")

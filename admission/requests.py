@@ -7,15 +7,15 @@ has an owner of the workload's name (v0.17.0, pkg/controller/admissionchecks/pro
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from admission.decide import Condition, Request
+from admission.decide import Condition, Request, State
 from admission.gang import Member
 from admission.terms import CLASS
 from kube.autoscaling import ProvisioningRequest
-from kube.kueue import Workload
+from kube.kueue import AdmissionCheckState, Workload
 from kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS, WORKLOADS
 from kube.times import instant
 
@@ -54,9 +54,16 @@ class Attempt:
         return f"{_readable(self.workload.metadata.name)}-{_digest(self.fingerprint, spec)[:20]}"
 
 
-def number(retries: int) -> int:
-    """Of the attempt that follows so many failed ones."""
-    return retries + 1
+def number(workload: Workload, entry: AdmissionCheckState, present: Iterable[ProvisioningRequest]) -> int:
+    """Of the attempt under way: one more than failed before. A Ready entry may no longer say how many did, its request does."""
+    if entry.state == State.READY:
+        marks = (each.metadata.annotations for each in present)
+        told = ((each.get(ATTEMPT, ""), each.get(FINGERPRINT)) for each in marks)
+        numbers = ((int(text), mark) for text, mark in told if re.fullmatch(r"[1-9]\d{0,2}", text))
+        found = next((made for made, mark in numbers if mark == fingerprint(workload, entry.name, made)), None)
+        if found is not None:
+            return found
+    return (entry.retry_count or 0) + 1
 
 
 def fingerprint(workload: Workload, check: str, attempt: int) -> str:

@@ -88,16 +88,17 @@ def view(
     workload: Workload, entry: AdmissionCheckState, prospect: Prospect, retry: RetryRule, present: list[ProvisioningRequest]
 ) -> View:
     """What the decision needs to know."""
-    retries = entry.retry_count or 0
+    number, requeue = requests.number(workload, entry, present), workload.status.requeue_state
     return View(
-        entry=Entry(entry.state, entry.message, retries),
-        fingerprint=requests.fingerprint(workload, entry.name, requests.number(retries)),
+        entry=Entry(entry.state, entry.message, number - 1),
+        fingerprint=requests.fingerprint(workload, entry.name, number),
         retry=retry,
         reserved=workload.quota_reserved,
         admitted=workload.admitted,
         evicted=workload.evicted,
         finished=workload.finished or workload.metadata.deletion_timestamp is not None,
         active=workload.spec.active,
+        requeue_at=(requeue.requeue_at or "") if requeue else "",
         pod_sets=tuple(each.name for each in prospect.attempt.members) if prospect.attempt else (),
         obstacle=prospect.obstacle,
         mistake=prospect.mistake,
@@ -123,7 +124,7 @@ def prospect(
         return Prospect(obstacle=str(error))
     except WorkloadMistakeError as error:
         return Prospect(mistake=str(error))
-    number = requests.number(entry.retry_count or 0)
+    number = requests.number(workload, entry, ())
     fingerprint = requests.fingerprint(workload, entry.name, number)
     return Prospect(Attempt(workload, entry.name, number, fingerprint, wanted, gang, annotations))
 

@@ -9,9 +9,10 @@ from typing import Any
 from admission import journeys, requests
 from admission.decide import LOOK_AGAIN, Change, Decision, Request, State, bounded, decide
 from admission.gang import WorkloadMistakeError
+from admission.release import Push, push
 from admission.requests import Attempt
 from admission.view import Prospect, Stores, own_entries, prospect, requests_of, retry_of, terms_of, view
-from admission.writer import make_request, remove_request, write_entries
+from admission.writer import make_request, remove_request, write_entries, write_push
 from kube.kueue import AdmissionCheckState, Workload
 from runtime.client import Client
 from runtime.controller import DONE, Result
@@ -73,8 +74,9 @@ class Workloads:
         turn = self._look(workload)
         if turn.own:
             self._journeys.follow(workload, self._now())
+        nudge = push(workload, turn.own)
         try:
-            await self._act(turn)
+            await (self._push(workload, nudge) if nudge else self._act(turn))
         except Conflict:
             return Result(STALE)
         except AlreadyExists:
@@ -108,6 +110,11 @@ class Workloads:
                 await remove_request(self._client, turn.workload.metadata.namespace, request)
         for attempt in turn.attempts:
             await self._make(turn, attempt)
+
+    async def _push(self, workload: Workload, nudge: Push) -> None:
+        """Nothing else in this turn: the workload is another one afterwards."""
+        await write_push(self._client, workload, nudge, self._now())
+        await self._recorder.event(_reference(workload), "Normal", nudge.event, nudge.message)
 
     async def _write(self, turn: Turn, changes: Mapping[str, Change]) -> None:
         now = self._now()

@@ -7,6 +7,7 @@ from typing import Any
 
 from admission.decide import Change, Request, State
 from admission.gang import WorkloadMistakeError
+from admission.release import Push
 from admission.requests import POD_SET, Attempt, pod_template, provisioning_request, same
 from kube.kueue import AdmissionCheckState, Workload
 from kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS, WORKLOADS
@@ -36,27 +37,56 @@ async def write_entries(
 
     Raises Conflict when the workload isn't the one that the decision was made on, NotFound when it is gone.
     """
-    meta = workload.metadata
     entries = [entry_body(each, changes.get(each.name), now) for each in own]
-    body = {
-        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "resourceVersion": meta.resource_version},
-        "status": {"admissionChecks": entries},
-    }
+    body = {"metadata": _exactly(workload), "status": {"admissionChecks": entries}}
     await client.apply(_WORKLOADS, body, manager=MANAGER, subresource="status")
 
 
 def entry_body(entry: AdmissionCheckState, change: Change | None, now: datetime) -> Json:
-    """One entry as it goes on the wire; `retryCount` is never in it, for it is Kueue's.
+    """One entry as it goes on the wire.
 
-    The transition time moves with the state alone, but then always: Kueue counts requeueAfterSeconds from it.
+    The transition time moves with the state alone, but then always: Kueue counts requeueAfterSeconds from it. `retryCount` is
+    ours only while attempts fail: with Ready and Rejected we let go of it, so that Kueue can begin to count anew.
     """
     if change is None:
         kept = {"requeueAfterSeconds": entry.requeue_after_seconds} if entry.state == State.RETRY else {}
         updates = [each.to_json() for each in entry.pod_set_updates]
-        return _entry(entry.name, entry.state, entry.message, entry.last_transition_time, updates) | _given(kept)
+        found = _entry(entry.name, entry.state, entry.message, entry.last_transition_time, updates)
+        return found | _given({**kept, "retryCount": _count(entry.state, entry.retry_count)})
     since = entry.last_transition_time if change.state == entry.state else timestamp(now)
-    waits = {"requeueAfterSeconds": change.requeue_after}
-    return _entry(entry.name, change.state, change.message, since, list(change.pod_set_updates)) | _given(waits)
+    retries = entry.retry_count if change.retries is None else change.retries
+    more = {"requeueAfterSeconds": change.requeue_after, "retryCount": _count(change.state, retries)}
+    return _entry(entry.name, change.state, change.message, since, list(change.pod_set_updates)) | _given(more)
+
+
+def _count(state: str, retries: int | None) -> int | None:
+    return retries if state in (State.PENDING, State.RETRY) else None
+
+
+async def write_push(client: Client, workload: Workload, push: Push, now: datetime) -> None:
+    """Sets the condition under a field manager of its own: what we write of our entries later leaves it alone.
+
+    Raises Conflict when the workload isn't the one that was decided on, NotFound when it is gone.
+    """
+    condition = {
+        "type": push.condition,
+        "status": "True",
+        "reason": push.reason,
+        "message": push.message,
+        "lastTransitionTime": timestamp(now),
+        "observedGeneration": workload.metadata.generation,
+    }
+    status: Json = {"conditions": [condition]}
+    if push.reset:
+        was = "Reset to Pending after eviction. Previously: Ready"  # as Kueue words it when it evicts
+        status["admissionChecks"] = [_entry(each.name, State.PENDING, was, timestamp(now), []) for each in push.reset]
+    await client.apply(_WORKLOADS, {"metadata": _exactly(workload), "status": status}, manager=push.manager, subresource="status")
+
+
+def _exactly(workload: Workload) -> Json:
+    """Metadata with which a write fails on any other version of the workload."""
+    meta = workload.metadata
+    return {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "resourceVersion": meta.resource_version}
 
 
 def _entry(name: str, state: str, message: str, since: str, updates: list[Any]) -> Json:

@@ -1,6 +1,6 @@
-"""Objects of group `kueue.x-k8s.io/v1beta2` (Kueue 0.17), reduced to what Corral reads; it writes only two parts of status.
+"""Objects of group `kueue.x-k8s.io/v1beta2` (Kueue 0.17), reduced to what Corral reads; it writes only parts of status.
 
-Those are `AdmissionCheck.status.conditions` and its own entries in `Workload.status.admissionChecks`.
+Those are `AdmissionCheck.status.conditions`, and of Workloads its own entries in `status.admissionChecks` and two conditions.
 """
 
 from typing import Any
@@ -81,7 +81,7 @@ class PodSetUpdate(Record, frozen=True, kw_only=True):
 
 
 class AdmissionCheckState(Record, frozen=True, kw_only=True):
-    """`state` is Pending, Ready, Retry or Rejected. `retry_count` is Kueue's own: never write it."""
+    """`state` is Pending, Ready, Retry or Rejected. `retry_count`: evictions that its Retry has led to."""
 
     name: str
     state: str
@@ -109,6 +109,7 @@ class WorkloadStatus(Record, frozen=True, kw_only=True):
     admission_checks: tuple[AdmissionCheckState, ...] = ()
     conditions: tuple[StatusCondition, ...] = ()
     requeue_state: RequeueState | None = None
+    cluster_name: str | None = None
     reclaimable_pods: tuple[ReclaimablePod, ...] = ()
 
 

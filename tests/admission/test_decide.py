@@ -104,7 +104,23 @@ def test_beginning_and_end(case: View, expected: Decision) -> None:
 @pytest.mark.parametrize("lost", [{"evicted": True}, {"reserved": False}, {"evicted": True, "reserved": False}])
 def test_state_left_over_without_quota_heals_to_pending(state: str, lost: dict[str, object]) -> None:
     change = decide(view(state=state, **lost), NOW).change
-    assert change == Change(State.PENDING, "Waiting for quota")
+    assert change == Change(State.PENDING, "Waiting for quota", retries=1 if state == "Retry" else None)
+
+
+def test_during_the_backoff_the_entry_says_why_and_until_when() -> None:
+    """And the attempt is counted, which Kueue does only when it evicts by itself."""
+    case = view(state="Retry", message="Attempt 2 of 3 failed: x", retries=1, evicted=True, requeue_at="2026-09-01T12:02:00Z")
+    words = "Attempt 2 of 3 failed: x; next try at 2026-09-01T12:02:00Z, no quota is held until then"
+    assert decide(case, NOW).change == Change(State.PENDING, words, retries=2)
+    long = decide(replace(case, entry=replace(case.entry, message="x" * MESSAGE_LIMIT)), NOW).change
+    assert long is not None
+    assert long.message.endswith("x…; next try at 2026-09-01T12:02:00Z, no quota is held until then")
+    assert len(long.message) == MESSAGE_LIMIT
+
+
+def test_what_kueue_has_counted_is_not_counted_again() -> None:
+    change = decide(view(state="Pending", retries=2, evicted=True, requeue_at="2026-09-01T12:02:00Z"), NOW).change
+    assert change is None
 
 
 @pytest.mark.parametrize("state", ["Retry", "Rejected"])
@@ -173,7 +189,7 @@ def test_pending_says_why(conditions: dict[str, Condition], age: float, message:
         ),
         pytest.param(
             view(FAILED, retries=1),
-            Change(State.RETRY, "Attempt 2 of 3 failed: GangIncomplete: 3 of 4 nodes", 90),
+            Change(State.RETRY, "Attempt 2 of 3 failed: GangIncomplete: 3 of 4 nodes", 90, retries=1),
             id="second: ceiling",
         ),
         pytest.param(
@@ -327,3 +343,4 @@ def test_messages_are_bounded() -> None:
 def test_waits_double_up_to_the_ceiling() -> None:
     rule = RetryRule(limit=100, backoff=120, longest=1800)
     assert [rule.wait(n) for n in (1, 2, 3, 4, 5, 100)] == [120, 240, 480, 960, 1800, 1800]
+    assert RetryRule(limit=1, backoff=0, longest=0).wait(1) == 1, "without a wait Kueue evicts and reserves in a hot loop"

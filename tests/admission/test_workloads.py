@@ -10,11 +10,12 @@ import pytest
 from msgspec import structs
 
 from admission.checks import Checks
+from admission.decide import Change, State
 from admission.journeys import waiting
 from admission.requests import Attempt
 from admission.view import BY_WORKLOAD, Stores, prospect, terms_of, workload_uid
 from admission.workloads import OBSTRUCTED, STALE, Workloads
-from admission.writer import make_request
+from admission.writer import entry_body, make_request
 from kube.kueue import Workload
 from kube.makers import JobSet
 from kube.meta import OwnerReference, decode
@@ -37,6 +38,7 @@ class FakeClient:
 
     objects: dict[tuple[str, str], Json] = field(default_factory=dict)
     applied: list[Json] = field(default_factory=list)
+    managers: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     fail: Callable[[str, str], None] = lambda verb, plural: None
 
@@ -64,7 +66,8 @@ class FakeClient:
         return self.objects[key]
 
     async def apply(self, resource: Any, body: Json, *, manager: str, subresource: str) -> Json:
-        assert (manager, subresource) == ("corral-admission", "status")
+        assert (manager.startswith("corral-admission"), subresource) == (True, "status")
+        self.managers.append(manager)
         self._call("apply", resource, body["metadata"]["name"])
         self.applied.append(body)
         return body
@@ -236,6 +239,70 @@ async def test_transition_time_moves_with_the_state_alone(world: World) -> None:
     assert world.client.entries[0]["state"] == "Retry"
     assert world.client.entries[0]["lastTransitionTime"] == "2026-09-01T12:05:00Z"
     assert world.client.entries[0]["requeueAfterSeconds"] == 10
+
+
+async def test_a_backoff_without_quota(world: World) -> None:
+    """Kueue has noted when to requeue: first the eviction alone, then the entry with its count, and the request goes."""
+    retry = entry(state="Retry", requeueAfterSeconds=30, retryCount=1) | {"message": "Attempt 2 of 3 failed: x"}
+    due, foreign = {"requeueAt": "2026-09-01T12:01:00Z"}, entry("foreign", "Ready", podSetUpdates=[{"name": "main"}])
+    await world.requested(workload(checks=[entry(retryCount=1)]))
+    await world.turn(with_requeue(workload(checks=[retry, foreign]), due))
+    assert world.client.writes == ["apply workloads"]
+    assert world.client.managers == ["corral-admission-eviction"]
+    assert world.client.applied[-1]["metadata"]["resourceVersion"] == "7"
+    status = world.client.applied[-1]["status"]
+    assert [(c["type"], c["status"], c["reason"], c["lastTransitionTime"]) for c in status["conditions"]] == [
+        ("Evicted", "True", "AdmissionCheck", "2026-09-01T12:00:00Z")
+    ]
+    reset = "Reset to Pending after eviction. Previously: Ready"
+    assert status["admissionChecks"] == [
+        entry("foreign", "Pending", podSetUpdates=[]) | {"message": reset, "lastTransitionTime": "2026-09-01T12:00:00Z"}
+    ]
+    assert world.recorder.told[-1] == ("EvictedForBackoff", "Attempt 2 of 3 failed: x; no quota is held until the next try")
+
+    await world.turn(with_requeue(workload(checks=[retry], conditions=EVICTED), due))
+    assert world.client.writes[1:] == ["apply workloads", "delete provisioningrequests", "delete podtemplates"]
+    assert world.client.managers[-1] == "corral-admission"
+    [written] = world.client.entries
+    assert (written["state"], written["retryCount"]) == ("Pending", 2)
+    assert "requeueAfterSeconds" not in written
+
+
+def with_requeue(given: Workload, state: Json) -> Workload:
+    raw = given.to_json()
+    return decode({**raw, "status": {**raw["status"], "requeueState": state}}, Workload)
+
+
+@pytest.mark.parametrize(
+    ("state", "kept"),
+    [
+        pytest.param("Pending", 2, id="what we leave out and nobody else owns would vanish"),
+        pytest.param("Retry", 2, id="so that the limit is reached"),
+        pytest.param("Ready", None, id="success ends the count"),
+        pytest.param("Rejected", None, id="so does the end of attempts"),
+    ],
+)
+def test_the_count_is_ours_only_while_attempts_fail(state: str, kept: int | None) -> None:
+    [seen] = workload(checks=[entry(state=state, retryCount=2)]).status.admission_checks
+    now = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
+    assert entry_body(seen, None, now).get("retryCount") == kept
+    [before] = workload(checks=[entry(state="Pending", retryCount=2)]).status.admission_checks
+    assert entry_body(before, Change(State(state), "new"), now).get("retryCount") == kept
+
+
+async def test_a_ready_entry_without_a_count_keeps_its_request(world: World) -> None:
+    """The count goes with Ready: attempt 3 must not be taken for another one because of that."""
+    name = await world.requested(workload(checks=[entry(retryCount=2)]), **PROVISIONED)
+    await world.turn(workload(checks=[entry(state="Ready")]))
+    assert world.client.writes == []
+    raw = world.client.objects["provisioningrequests", name]
+    assert raw["metadata"]["annotations"]["corral.dev/attempt"] == "3"
+    expired = {**PROVISIONED, "conditions": [*PROVISIONED["conditions"], condition("BookingExpired")]}
+    world.put(world.stores.requests, stored(raw, uid=raw["metadata"]["uid"], **expired))
+    world.put(world.stores.policies, policy(limit=3, backoff="10s"))
+    await world.turn()
+    [written] = world.client.entries
+    assert (written["state"], written["retryCount"], written["message"][:15]) == ("Retry", 2, "Attempt 3 of 4 ")
 
 
 async def test_all_our_entries_go_in_one_write(world: World) -> None:
@@ -436,6 +503,10 @@ def test_workloads_waiting_by_reason(world: World) -> None:
             workload(checks=[entry() | {"message": "Capacity is being planned"}]),
             workload(checks=[entry(state="Ready")], conditions=ADMITTED),
             workload(checks=[entry("foreign")]),
+            with_requeue(
+                workload(conditions=[], checks=[entry() | {"message": "Attempt 1 of 2 failed: GangIncomplete: 3 of 4"}]),
+                {"requeueAt": "2026-09-01T12:01:00Z"},
+            ),
         ]
     ):
         world.stores.workloads.put(("team", str(number)), given)
@@ -446,7 +517,7 @@ def test_workloads_waiting_by_reason(world: World) -> None:
         "Planning": 1,
         "CapacityProvisioning": 0,
         "ReservationMismatch": 0,
-        "GangIncomplete": 0,
+        "GangIncomplete": 1,
     }
 
 

@@ -1,0 +1,72 @@
+"""What admission does for Kueue on the workload itself: a backoff that holds no quota, and the way back after Rejected. Pure.
+
+Kueue v0.17.0 keeps the quota until a Retry's backoff is over (pkg/controller/core/workload_controller.go: it waits for
+`requeueState.requeueAt` before it looks at the checks), though its own design (KEP-3258) evicts at once. And it requeues what is
+active again after a user had deactivated it, but not after a check had.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from admission.decide import State, bounded
+from kube.kueue import AdmissionCheckState, Workload
+from kube.times import instant
+
+REJECTED = "DeactivatedDueToAdmissionCheck"
+FAILING = (State.RETRY, State.REJECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A condition to be set True once, for Kueue to act on. `manager` owns it, `event` is told of it.
+
+    `reset` are the checks of other controllers that go back to Pending along with it.
+    """
+
+    condition: str
+    reason: str
+    message: str
+    manager: str
+    event: str
+    reset: tuple[AdmissionCheckState, ...] = ()
+
+
+def push(workload: Workload, own: Sequence[AdmissionCheckState]) -> Push | None:
+    """What Kueue needs to be told; None as a rule. `own` are the entries of our checks."""
+    over = workload.finished or workload.metadata.deletion_timestamp is not None
+    if not own or over or not workload.spec.active or workload.admitted:
+        return None
+    return _early_eviction(workload, own) if workload.quota_reserved else _reactivation(workload)
+
+
+def _early_eviction(workload: Workload, own: Sequence[AdmissionCheckState]) -> Push | None:
+    """Once Kueue has noted when to requeue. What else goes on with the workload is left to Kueue, which then evicts later."""
+    retrying = [each for each in own if each.state == State.RETRY]
+    names = {each.name for each in own}
+    others = [each for each in workload.status.admission_checks if each.name not in names]
+    taken = workload.evicted or workload.is_true("DeactivationTarget") or workload.status.cluster_name
+    failing = any(each.state in FAILING for each in others) or any(each.state == State.REJECTED for each in own)
+    if not retrying or taken or failing or not all(_noted(workload, each) for each in retrying):
+        return None
+    why = "; ".join(each.message for each in retrying)
+    message = f"{bounded(why, 900)}; no quota is held until the next try"
+    ready = tuple(each for each in others if each.state == State.READY)
+    return Push("Evicted", "AdmissionCheck", message, "corral-admission-eviction", "EvictedForBackoff", ready)
+
+
+def _noted(workload: Workload, entry: AdmissionCheckState) -> bool:
+    """Whether Kueue knows when this check wants its next try. An older note is no answer."""
+    requeue = workload.status.requeue_state
+    if requeue is None or requeue.requeue_at is None or entry.requeue_after_seconds is None:
+        return False
+    due = instant(entry.last_transition_time) + timedelta(seconds=entry.requeue_after_seconds)
+    return instant(requeue.requeue_at) >= due
+
+
+def _reactivation(workload: Workload) -> Push | None:
+    """Active again after a check had deactivated it: only a user does that, for who rejects never sets `spec.active`."""
+    requeued = workload.condition("Requeued")
+    if requeued is None or requeued.status != "False" or requeued.reason != REJECTED:
+        return None
+    return Push("Requeued", "Reactivated", "The workload was reactivated", "corral-admission-reactivation", "Reactivated")
