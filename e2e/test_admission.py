@@ -11,6 +11,7 @@ from e2e.stack import Program
 from kube import resources
 
 
+@pytest.mark.row("3.1-05", "3.1-06", "3.1-13", "3.1-18", "3.1-27")
 def test_a_gang_is_admitted_onto_its_booked_nodes(cluster: Cluster, kubectl: Kubectl) -> None:
     cluster.queue()
     eventually(lambda: cluster.active().get("status") == "True")
@@ -57,6 +58,7 @@ def bound(cluster: Cluster) -> list[str]:
     return [pod["spec"]["nodeName"] for pod in cluster.get(resources.PODS)["items"] if "nodeName" in pod["spec"]]
 
 
+@pytest.mark.row("3.1-11", "3.1-45", "3.1-47")
 def test_a_failed_attempt_is_followed_by_another(cluster: Cluster) -> None:
     cluster.queue(retry={"limit": 1, "backoff": "2s", "maxBackoff": "10s"})
     cluster.job()
@@ -89,7 +91,13 @@ def test_the_wait_counts_from_the_failure(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("limit", "reason", "message"),
     [
-        pytest.param(0, "GangIncomplete", "Gave up after 1 attempt: GangIncomplete: words", id="limit"),
+        pytest.param(
+            0,
+            "GangIncomplete",
+            "Gave up after 1 attempt: GangIncomplete: words",
+            id="limit",
+            marks=pytest.mark.row("3.1-12"),
+        ),
         pytest.param(5, "InvalidArgument", "InvalidArgument: words", id="mistake"),
     ],
 )
@@ -103,6 +111,7 @@ def test_the_end_of_attempts_deactivates_the_workload(cluster: Cluster, limit: i
     eventually(lambda: cluster.entry()["state"] == "Pending")
 
 
+@pytest.mark.row("3.1-44", "3.1-46")
 def test_preemption_gives_the_capacity_back_and_starts_anew(cluster: Cluster) -> None:
     cluster.queue(quota=32)
     first = cluster.admitted()
@@ -131,6 +140,7 @@ def test_preemption_gives_the_capacity_back_and_starts_anew(cluster: Cluster) ->
     eventually(lambda: cluster.is_true("Admitted"))
 
 
+@pytest.mark.row("3.1-10")
 def test_a_finished_job_gives_its_capacity_back(cluster: Cluster) -> None:
     cluster.queue()
     cluster.admitted()
@@ -161,6 +171,7 @@ def test_deleted_jobs_leave_nothing(cluster: Cluster) -> None:
     eventually(lambda: not cluster.workload())
 
 
+@pytest.mark.row("3.1-17", "3.1-22")
 def test_a_running_job_survives_whatever_becomes_of_its_request(cluster: Cluster) -> None:
     cluster.queue()
     request = cluster.admitted()
@@ -172,6 +183,7 @@ def test_a_running_job_survives_whatever_becomes_of_its_request(cluster: Cluster
     holds(lambda: cluster.is_true("Admitted") and not cluster.requests() and cluster.entry()["state"] == "Ready")
 
 
+@pytest.mark.row("3.1-19")
 def test_revoked_capacity_ends_a_running_job(cluster: Cluster) -> None:
     cluster.queue()
     request = cluster.admitted()

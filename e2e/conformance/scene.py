@@ -1,10 +1,14 @@
 """What the tests of several sections set up: several checks, Workloads made by hand, entries written as others would."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from e2e.api import path
 from e2e.cluster import KUEUE, Cluster, Json, eventually, made, status_of
 from kube import resources
+from kube.resources import Kind
 
 FOREIGN = "example.com/other"
 
@@ -33,7 +37,7 @@ def activate(cluster: Cluster, check: str, status: str = "True") -> None:
 def with_checks(cluster: Cluster, *checks: Json | str) -> None:
     """Gives the queue these checks and no others."""
     rules = [{"name": each} if isinstance(each, str) else each for each in checks]
-    spec = {"admissionChecksStrategy": {"admissionChecks": rules}}
+    spec = {"admissionChecksStrategy": {"admissionChecks": rules} if rules else None}
     cluster.api.merge(resources.CLUSTER_QUEUES, "", cluster.namespace, {"spec": spec})
 
 
@@ -71,3 +75,61 @@ def pod_set(name: str = "main", count: int = 2, gpus: int = 8, **spec: Any) -> J
 
 def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def config(cluster: Cluster, **spec: Any) -> None:
+    """Kueue's own ProvisioningRequestConfig that leads to the queue's policy."""
+    base = {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": cluster.namespace}}
+    cluster.apply(made(KUEUE, "ProvisioningRequestConfig", cluster.namespace, spec=base | spec))
+
+
+def delete(cluster: Cluster, kind: Kind, name: str) -> None:
+    """One object; it may go on to exist as long as a finalizer holds it."""
+    answer = cluster.api.call("DELETE", path(kind, cluster.namespace, name))
+    assert answer.accepted, answer.body
+
+
+def quota(cluster: Cluster, gpus: int) -> None:
+    """Changes the quota of the queue, which has one flavor, and gives Kueue reason to look again."""
+    spec = cluster.get(resources.CLUSTER_QUEUES, cluster.namespace)["spec"]
+    spec["resourceGroups"][0]["flavors"][0]["resources"][1]["nominalQuota"] = gpus
+    cluster.api.merge(resources.CLUSTER_QUEUES, "", cluster.namespace, {"spec": {"resourceGroups": spec["resourceGroups"]}})
+
+
+def second_check(cluster: Cluster) -> str:
+    """The name of another check of ours with the same policy, active."""
+    name = f"{cluster.namespace}-second"
+    parameters = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": cluster.namespace}
+    cluster.apply(made(KUEUE, "AdmissionCheck", name, spec={"controllerName": "corral.dev/capacity", "parameters": parameters}))
+    eventually(lambda: any(each["status"] == "True" for each in conditions(cluster, name)))
+    return name
+
+
+def requests_by(cluster: Cluster, mark: str) -> dict[str, Json]:
+    """The requests by an annotation of ours, such as `workload` or `admission-check`."""
+    return {each["metadata"]["annotations"][f"corral.dev/{mark}"]: each for each in cluster.requests()}
+
+
+@contextmanager
+def forbidden(cluster: Cluster, kind: Kind, body: Json) -> Iterator[None]:
+    """Nobody may make objects of the kind in the namespace; `body` is what one would be made of, to see whether it is so."""
+    rule = {"apiGroups": [kind.group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [kind.plural]}
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": f"object.metadata.namespace != '{cluster.namespace}'", "message": "not today"}],
+    }
+    probe = made(kind.api_version, kind.kind, "probe", cluster.namespace, **body)
+
+    def allowed() -> bool:
+        return cluster.api.call("POST", path(kind, cluster.namespace), probe, dryRun="All").accepted
+
+    name, policy, api = f"{cluster.namespace}-forbidden", "ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1"
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    cluster.apply(made(api, policy, name, spec=spec), made(api, f"{policy}Binding", name, spec=binding))
+    try:
+        eventually(lambda: not allowed())
+        yield
+    finally:
+        cluster.kubectl("delete", f"{policy},{policy}Binding", name, "--wait=false")
+    eventually(allowed)

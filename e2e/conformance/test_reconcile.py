@@ -1,0 +1,402 @@
+"""Rows 3.1: from a workload to its requests and back to its check. Rows that test_admission.py shows are marked there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.cluster import Cluster, Json, eventually, holds, made, status_of
+from e2e.conformance.scene import (
+    by_hand,
+    config,
+    delete,
+    forbidden,
+    foreign_check,
+    pod_set,
+    quota,
+    requests_by,
+    say,
+    second_check,
+    states,
+    with_checks,
+)
+from e2e.stack import Program
+from kube import resources
+from kube.resources import Kind
+
+QUICK = {"limit": 1, "backoff": "1s", "maxBackoff": "1s"}
+
+
+def counts(request: Json) -> list[int]:
+    return [each["count"] for each in request["spec"]["podSets"]]
+
+
+def version(cluster: Cluster) -> str:
+    found: str = cluster.workload()["metadata"]["resourceVersion"]
+    return found
+
+
+def managed(cluster: Cluster, **spec: object) -> None:
+    """A queue whose check refers to a ProvisioningRequestConfig with these fields."""
+    cluster.queue(parameters={"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace})
+    config(cluster, **spec)
+    eventually(lambda: cluster.active().get("status") == "True")
+
+
+@contextmanager
+def stopped(admission: Program) -> Iterator[None]:
+    """While admission is not there."""
+    assert admission.stop() == 0
+    try:
+        yield
+    finally:
+        admission.start()
+
+
+@pytest.mark.row("3.1-01", "3.1-02", "3.1-03", "3.3-01", "3.3-04", "3.4-12", "3.4-13", "3.4-15", "3.4-16")
+def test_workloads_without_a_check_of_ours_are_left_alone(cluster: Cluster) -> None:
+    """Without quota, then waiting for somebody else's check, then admitted; and so is a request without our label."""
+    cluster.queue(quota=0)
+    with_checks(cluster)
+    cluster.job()
+    stranger = made("autoscaling.x-k8s.io/v1", "ProvisioningRequest", "stranger", cluster.namespace)
+    spec = {"provisioningClassName": "gang.corral.dev", "podSets": [{"podTemplateRef": {"name": "x"}, "count": 1}]}
+    cluster.apply({**stranger, "spec": spec})
+    eventually(lambda: cluster.condition("QuotaReserved").get("status") == "False")
+    assert [each["metadata"]["name"] for each in cluster.requests()] == ["stranger"]
+
+    other = foreign_check(cluster)
+    with_checks(cluster, other)
+    quota(cluster, 64)
+    eventually(lambda: cluster.is_true("QuotaReserved") and other in states(cluster))
+    holds(lambda: len(cluster.requests()) == 1 and states(cluster) == {other: ("Pending", "")}, 1)
+
+    with_checks(cluster)
+    eventually(lambda: cluster.is_true("Admitted"))
+    holds(lambda: [each["metadata"]["name"] for each in cluster.requests()] == ["stranger"], 1)
+
+
+@pytest.mark.row("3.1-04")
+def test_a_request_without_terms_waits_for_them(cluster: Cluster) -> None:
+    """Kueue stops a queue whose check is inactive, so the policy goes while a request is open, and then the request."""
+    cluster.queue()
+    cluster.job()
+    request = cluster.request()
+    delete(cluster, resources.CAPACITY_POLICIES, cluster.namespace)
+    eventually(lambda: cluster.active().get("status") == "False")
+    delete(cluster, resources.PROVISIONING_REQUESTS, request["metadata"]["name"])
+    words = f'AdmissionCheck "{cluster.namespace}" is not active: CapacityPolicy "{cluster.namespace}" is not there'
+    eventually(lambda: cluster.entry()["message"].startswith(words))
+    assert (cluster.entry()["state"], cluster.requests()) == ("Pending", [])
+    cluster.policy()
+    cluster.provision(cluster.request())
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+@pytest.mark.row("3.1-07", "3.4-14")
+def test_the_request_of_a_check_that_was_taken_away_goes(cluster: Cluster) -> None:
+    """Two checks of ours have a request each; the queue loses one of them, and the other one is enough."""
+    cluster.queue()
+    second = second_check(cluster)
+    with_checks(cluster, cluster.namespace, second)
+    cluster.job()
+    found = eventually(lambda: requests_by(cluster, "admission-check") if len(cluster.requests()) == 2 else None)
+    with_checks(cluster, cluster.namespace)
+    eventually(lambda: set(states(cluster)) == {cluster.namespace} and len(cluster.requests()) == 1)
+    cluster.provision(found[cluster.namespace])
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+@pytest.mark.row("3.1-08", "3.1-49", "3.1-53")
+def test_a_request_half_made_is_completed(cluster: Cluster, admission: Program) -> None:
+    cluster.queue()
+    by_hand(cluster, pod_set("first"), pod_set("second", count=3))
+    request = cluster.request()
+    one, two = (each["podTemplateRef"]["name"] for each in request["spec"]["podSets"])
+    kept = cluster.get(resources.POD_TEMPLATES, one)["metadata"]["uid"]
+    with stopped(admission):
+        delete(cluster, resources.PROVISIONING_REQUESTS, request["metadata"]["name"])
+        delete(cluster, resources.POD_TEMPLATES, two)
+    again = cluster.request()
+    assert (again["metadata"]["name"], again["spec"]) == (request["metadata"]["name"], request["spec"])
+    assert again["metadata"]["ownerReferences"][0]["uid"] == kept == cluster.get(resources.POD_TEMPLATES, one)["metadata"]["uid"]
+    assert cluster.get(resources.POD_TEMPLATES, two)["template"]["spec"]["containers"]
+    with stopped(admission):
+        cluster.provision(again)
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert [each["metadata"]["uid"] for each in cluster.requests()] == [again["metadata"]["uid"]]
+
+
+@pytest.mark.row("3.1-09", "3.1-32", "3.1-33")
+def test_an_attempt_keeps_its_terms_and_the_next_has_the_new_ones(cluster: Cluster) -> None:
+    """The old request can't go away, for somebody's finalizer holds it; the new one counts all the same."""
+    cluster.queue(retry=QUICK)
+    cluster.job()
+    first = cluster.request()
+    name = f"{cluster.namespace}-new"
+    cluster.apply(made("corral.dev/v1alpha1", "CapacityPolicy", name, spec={"retry": QUICK}))
+    parameters = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": name}
+    cluster.api.merge(resources.ADMISSION_CHECKS, "", cluster.namespace, {"spec": {"parameters": parameters}})
+    holds(lambda: cluster.requests() == [first], 1)
+    finalizers = {"metadata": {"finalizers": ["example.com/held"]}}
+    held = first["metadata"]["name"]
+    cluster.api.merge(resources.PROVISIONING_REQUESTS, cluster.namespace, held, finalizers)
+    try:
+        cluster.answer(first, "Failed", reason="GangIncomplete", message="3 of 4 nodes")
+        second = cluster.request(attempt=2)
+        assert second["spec"]["parameters"] == {"policy": name}
+        assert len(cluster.get(resources.PROVISIONING_REQUESTS)["items"]) == 2
+        cluster.provision(second)
+        eventually(lambda: cluster.is_true("Admitted"))
+    finally:
+        cluster.api.merge(resources.PROVISIONING_REQUESTS, cluster.namespace, held, {"metadata": {"finalizers": None}})
+        delete(cluster, resources.CAPACITY_POLICIES, name)
+
+
+@pytest.mark.row("3.1-14")
+def test_pods_without_a_managed_resource_need_no_request(cluster: Cluster) -> None:
+    managed(cluster, managedResources=["example.com/none"])
+    cluster.job()
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert (cluster.entry()["state"], cluster.entry()["message"]) == (
+        "Ready",
+        "No capacity is needed: no pods on the flavors of this check",
+    )
+    assert not cluster.requests()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("requests", id="request", marks=pytest.mark.row("3.1-15")),
+        pytest.param("limits", id="limit", marks=pytest.mark.row("3.1-16")),
+    ],
+)
+def test_only_pod_sets_with_a_managed_resource_are_asked_for(cluster: Cluster, kind: str) -> None:
+    managed(cluster, managedResources=["nvidia.com/gpu"])
+    needy = pod_set("needy", count=3)
+    resource = needy["template"]["spec"]["containers"][0]["resources"]
+    if kind == "limits":
+        del resource["requests"]
+    by_hand(cluster, pod_set("modest", gpus=0), needy)
+    request = cluster.request()
+    assert counts(request) == [3]
+    template = cluster.get(resources.POD_TEMPLATES, request["spec"]["podSets"][0]["podTemplateRef"]["name"])
+    assert template["template"]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] == "8"
+    cluster.provision(request)
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert [each["name"] for each in cluster.entry()["podSetUpdates"]] == ["needy"]
+
+
+@pytest.mark.row("3.1-20")
+def test_capacity_revoked_before_admission_rejects(cluster: Cluster) -> None:
+    cluster.queue()
+    cluster.job()
+    cluster.answer(cluster.request(), "CapacityRevoked", reason="BlockEnded", message="the capacity block ended")
+    eventually(lambda: cluster.workload()["spec"]["active"] is False)
+    assert "to Rejected with message: BlockEnded: the capacity block ended" in cluster.events()["AdmissionCheckUpdated"]
+
+
+@pytest.mark.row("3.1-21")
+def test_capacity_revoked_from_a_finished_workload_changes_nothing(cluster: Cluster, admission: Program) -> None:
+    cluster.queue()
+    request = cluster.admitted()
+    with stopped(admission):
+        cluster.api.merge(resources.JOBS, cluster.namespace, "job", {"spec": {"activeDeadlineSeconds": 1}})
+        eventually(lambda: cluster.is_true("Finished"))
+        cluster.answer(request, "CapacityRevoked", reason="BlockEnded", message="the capacity block ended")
+    eventually(lambda: not cluster.requests())
+    assert cluster.entry()["state"] == "Ready"
+    assert cluster.workload()["spec"]["active"] is True
+
+
+@pytest.mark.row("3.1-23", "3.1-24")
+def test_a_booking_that_expires_before_admission_is_a_failed_attempt(cluster: Cluster) -> None:
+    cluster.queue(retry=QUICK)
+    cluster.job()
+    for attempt in (1, 2):
+        request = cluster.request(attempt)
+        cluster.answer(request, "BookingExpired", reason="BookingExpired", message="nobody came")
+    eventually(lambda: cluster.workload()["spec"]["active"] is False)
+    words = "to Rejected with message: Gave up after 2 attempts: Booking expired: BookingExpired: nobody came"
+    assert words in cluster.events()["AdmissionCheckUpdated"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        pytest.param(
+            resources.POD_TEMPLATES,
+            {"template": {"spec": {"containers": [{"name": "main", "image": "x"}]}}},
+            id="template",
+            marks=pytest.mark.row("3.1-25"),
+        ),
+        pytest.param(
+            resources.PROVISIONING_REQUESTS,
+            {"spec": {"provisioningClassName": "x", "podSets": [{"podTemplateRef": {"name": "x"}, "count": 1}]}},
+            id="request",
+            marks=pytest.mark.row("3.1-26"),
+        ),
+    ],
+)
+def test_what_can_not_be_made_is_told_and_tried_again(cluster: Cluster, kind: Kind, body: Json) -> None:
+    cluster.queue()
+    with forbidden(cluster, kind, body):
+        cluster.job()
+        eventually(lambda: "not today" in cluster.entry().get("message", ""))
+        assert cluster.entry()["state"] == "Pending"
+        assert cluster.entry()["message"].startswith('Error creating ProvisioningRequest "')
+        assert "not today" in cluster.events()["FailedCreate"]
+        assert not cluster.requests()
+    cluster.policy(retry=QUICK)  # a change of the policy is reason to look again at once
+    cluster.provision(cluster.request())
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+@pytest.mark.row("3.1-28")
+def test_provisioned_without_a_booking_admits_nothing(cluster: Cluster) -> None:
+    cluster.queue()
+    cluster.job()
+    request = cluster.request()
+    cluster.answer(request, "Accepted")
+    cluster.answer(request, "Provisioned", message="all there")
+    eventually(lambda: "class details name no Booking" in cluster.entry()["message"])
+    holds(lambda: cluster.entry()["state"] == "Pending" and not cluster.is_true("Admitted"), 1)
+    cluster.provision(request)
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+@pytest.mark.parametrize(
+    "merging",
+    [
+        pytest.param("IdenticalPodTemplates", id="templates", marks=pytest.mark.row("3.1-29")),
+        pytest.param("IdenticalWorkloadSchedulingRequirements", id="requirements", marks=pytest.mark.row("3.1-30")),
+    ],
+)
+@pytest.mark.row("3.1-34", "3.1-36")
+def test_pod_sets_are_not_merged(cluster: Cluster, merging: str) -> None:
+    """A policy of Kueue's config to merge is of no effect, and an empty pod set is in nobody's way."""
+    managed(cluster, podSetMergePolicy=merging)
+    by_hand(cluster, pod_set("one"), pod_set("none", count=0), pod_set("two", count=3))
+    request = cluster.request()
+    assert counts(request) == [2, 3]
+    cluster.provision(request)
+    eventually(lambda: cluster.is_true("Admitted"))
+    steered = {each["name"]: list(each["nodeSelector"]) for each in cluster.entry()["podSetUpdates"]}
+    assert steered == {name: [f"wl-0123456789.booking.corral.dev/{name}"] for name in ("one", "two")}
+
+
+@pytest.mark.row("3.1-35", "3.1-37")
+def test_pods_that_are_over_need_no_capacity(cluster: Cluster) -> None:
+    """Kueue takes reclaimable pods off the counts that it admits."""
+    cluster.queue(quota=0)
+    by_hand(cluster, pod_set("done"), pod_set("half", count=3))
+    reclaim(cluster, done=2, half=1)
+    quota(cluster, 64)
+    request = cluster.request()
+    assert counts(request) == [2]
+    cluster.provision(request)
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert [each["name"] for each in cluster.entry()["podSetUpdates"]] == ["half"]
+
+
+@pytest.mark.row("3.1-39")
+def test_a_workload_whose_pods_are_all_over_needs_no_request(cluster: Cluster) -> None:
+    cluster.queue(quota=0)
+    by_hand(cluster, pod_set())
+    reclaim(cluster, main=2)
+    quota(cluster, 64)
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert cluster.entry()["state"] == "Ready"
+    assert not cluster.requests()
+
+
+@pytest.mark.row("3.1-43")
+def test_a_workload_without_pods_needs_no_request(cluster: Cluster) -> None:
+    cluster.queue()
+    by_hand(cluster, pod_set(count=0), pod_set("other", count=0))
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert cluster.entry()["state"] == "Ready"
+    assert not cluster.requests()
+
+
+def reclaim(cluster: Cluster, **counts: int) -> None:
+    name = eventually(cluster.workload)["metadata"]["name"]
+    pods = [{"name": key, "count": count} for key, count in counts.items()]
+    patch = {"status": {"reclaimablePods": pods}}
+    cluster.api.merge(resources.WORKLOADS, cluster.namespace, name, patch, subresource="status")
+
+
+@pytest.mark.row("3.1-50", "3.1-51", "3.1-54", "3.1-55", "3.1-56", "3.1-57", "3.1-58")
+def test_the_message_follows_the_request(cluster: Cluster) -> None:
+    cluster.queue(quota=0, retry=QUICK)
+    cluster.job()
+    eventually(lambda: cluster.condition("QuotaReserved").get("status") == "False" and cluster.entry())
+    quiet = version(cluster)
+    cluster.policy(retry=QUICK | {"backoff": "2s", "maxBackoff": "2s"})
+    holds(lambda: version(cluster) == quiet and cluster.entry()["message"] == "", 1)
+    quota(cluster, 64)
+    first = cluster.request()
+    said(cluster, f"ProvisioningRequest {first['metadata']['name']} waits to be accepted")
+    cluster.answer(first, "Accepted")
+    for message, words in (("one", "GangIncomplete: one"), ("two", "GangIncomplete: two"), ("", "GangIncomplete")):
+        cluster.answer(first, "Provisioned", status="False", reason="GangIncomplete", message=message)
+        said(cluster, words)
+    same = version(cluster)
+    cluster.answer(first, "Accepted", reason="Again")
+    holds(lambda: version(cluster) == same, 1)
+    cluster.answer(first, "Failed", reason="GangIncomplete", message="words")
+    second = cluster.request(attempt=2)
+    said(cluster, f"ProvisioningRequest {second['metadata']['name']} waits to be accepted")
+    cluster.provision(second)
+    said(cluster, "4 nodes in rack r1")
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+def said(cluster: Cluster, message: str) -> None:
+    eventually(lambda: cluster.entry()["message"] == message)
+
+
+@pytest.mark.row("3.3-02", "3.3-03")
+def test_the_end_of_one_workload_is_not_anothers(cluster: Cluster) -> None:
+    cluster.queue()
+    by_hand(cluster, pod_set(), name="one")
+    by_hand(cluster, pod_set(), name="two")
+    found = eventually(lambda: requests_by(cluster, "workload") if len(cluster.requests()) == 2 else None)
+    delete(cluster, resources.WORKLOADS, "one")
+    eventually(lambda: requests_by(cluster, "workload") == {"two": found["two"]})
+    cluster.provision(found["two"])
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+@pytest.mark.row("3.3-05", "3.3-06", "3.3-11", "3.3-12", "3.4-17")
+def test_a_change_reaches_the_checks_and_workloads_that_it_concerns(cluster: Cluster) -> None:
+    """Two checks: one refers to a config, the other to a policy. Two workloads wait for both; only one check ever changes."""
+    managed(cluster)
+    second = second_check(cluster)
+    other = foreign_check(cluster)
+    with_checks(cluster, cluster.namespace, second, other)
+    by_hand(cluster, pod_set(), name="one")
+    by_hand(cluster, pod_set(), name="two")
+    eventually(lambda: len(cluster.requests()) == 4)
+    delete(cluster, resources.PROVISIONING_REQUEST_CONFIGS, cluster.namespace)
+    eventually(lambda: cluster.active().get("status") == "False")
+    assert status_of(cluster.get(resources.ADMISSION_CHECKS, second))["conditions"][0]["status"] == "True"
+    for each in cluster.requests():
+        if each["metadata"]["annotations"]["corral.dev/admission-check"] == cluster.namespace:
+            delete(cluster, resources.PROVISIONING_REQUESTS, each["metadata"]["name"])
+    eventually(lambda: all("is not active" in words for words in messages(cluster, cluster.namespace)))
+    assert not any("is not active" in words for words in messages(cluster, second))
+    config(cluster)
+    eventually(lambda: len(cluster.requests()) == 4, seconds=10)  # by the change: without it they are looked at every 30 s
+    for each in cluster.requests():
+        cluster.provision(each)
+    delete(cluster, resources.WORKLOADS, "two")
+    eventually(lambda: len(cluster.get(resources.WORKLOADS)["items"]) == 1)
+    say(cluster, other, "Ready")
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+def messages(cluster: Cluster, check: str) -> list[str]:
+    entries = [e for w in cluster.get(resources.WORKLOADS)["items"] for e in status_of(w).get("admissionChecks") or ()]
+    return [each["message"] for each in entries if each["name"] == check]
