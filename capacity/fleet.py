@@ -36,7 +36,8 @@ class Fleet:
         self._nodes = list(nodes)
         self._rows = {node.name: row for row, node in enumerate(self._nodes)}
         self._given: Sequence[Node] | None = nodes if isinstance(nodes, tuple | Nodes) else None
-        self._shown: ReferenceType[Nodes] | None = None
+        self._shown: list[ReferenceType[Nodes]] = []  # the last one may be of the nodes as they are now
+        self._shown_at = -1
         self._columns: dict[Hashable, Column] = {}
         self._codes: dict[str, Codes] = {}
         self._taints: dict[tuple[Taint, ...], int] = {}
@@ -84,7 +85,6 @@ class Fleet:
         row = self._rows.get(node.name)
         if row is not None and self._nodes[row] is node:
             return
-        self._hide()
         if row is None:
             row = self._rows[node.name] = len(self._nodes)
             self._nodes.append(node)
@@ -103,14 +103,15 @@ class Fleet:
         row = self._rows.pop(name, None)
         if row is None:
             return
-        self._hide()
         self._forget(self._nodes[row])
         if self._names is not None:
             self._names.discard(name)
-        last = self._nodes.pop()
+        self._keep(len(self._nodes) - 1)
+        last = self._nodes[-1]
         if last.name != name:
             self._rows[last.name] = row
             self._set(row, last)
+        self._nodes.pop()
         self._note(len(self._nodes))
 
     def stock(self) -> "Stock":
@@ -119,18 +120,19 @@ class Fleet:
 
     def _show(self) -> Nodes:
         """The nodes as they are now, shared by all stocks until the fleet changes."""
-        shown = self._shown() if self._shown is not None else None
+        shown = self._shown[-1]() if self._shown and self._shown_at == self.version else None
         if shown is None:
             shown = Nodes(self._nodes)
-            self._shown = ref(shown)
+            self._shown = [*(one for one in self._shown if one() is not None), ref(shown)]
+            self._shown_at = self.version
         return shown
 
-    def _hide(self) -> None:
-        """Whoever still looks at the nodes as they were keeps them so."""
-        self._given = None
-        if self._shown is not None and (shown := self._shown()) is not None:
-            shown.part()
-        self._shown = None
+    def _keep(self, row: int) -> None:
+        """Whoever still looks at the nodes as they were keeps them so: a change costs the same for each who does."""
+        seen = [(one, nodes) for one in self._shown if (nodes := one()) is not None]
+        self._shown = [one for one, _ in seen]
+        for _, nodes in seen:
+            nodes.keep(row, self._nodes[row])
 
     def _forget(self, node: Node) -> None:
         if node.pods:
@@ -139,10 +141,13 @@ class Fleet:
                 self._sizes.subtract(sizes(node))
 
     def _set(self, row: int, node: Node) -> None:
+        if self._shown:
+            self._keep(row)
         self._nodes[row] = node
         self._note(row)
 
     def _note(self, row: int) -> None:
+        self._given = None
         self._changed.append(row)
         if len(self._changed) > max(_CHANGES, len(self._nodes)):
             self._forgotten += len(self._changed)

@@ -1,41 +1,44 @@
-"""The nodes of a snapshot without a copy: a fleet's own list for as long as it does not change, and bookings laid over it."""
+"""The nodes of a snapshot without a copy: a fleet's own list, with what has changed in it since and bookings laid over it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, overload
 
 from capacity.model import Node
 
 
 class Nodes(Sequence[Node]):
-    """Never changes, and is equal to every sequence of the same nodes. It reads from a list that belongs to a fleet until that
-    calls `part`, as it must before it changes the list.
+    """Never changes, and is equal to every sequence of the same nodes. It reads from a list that belongs to a fleet, which calls
+    `keep` before it changes the list.
     """
 
-    __slots__ = ("__weakref__", "_base", "_items", "_over")
+    __slots__ = ("__weakref__", "_base", "_items", "_over", "_size")
 
     def __init__(self, items: Sequence[Node], over: Mapping[int, Node] | None = None, base: "Nodes | None" = None) -> None:
         self._items = items
-        self._over = over or {}
+        self._over = dict(over or {})
         self._base = base  # whose items these are
+        self._size = len(items if base is None else base)
 
-    def part(self) -> None:
-        """Takes a copy of the items."""
-        self._items = tuple(self._items)
+    def keep(self, place: int, node: Node) -> None:
+        """From now on, the list has another node than this in a place, or none."""
+        if place < self._size:
+            self._over.setdefault(place, node)
 
     def changed(self, over: Mapping[int, Node]) -> "Nodes":
         """The same with other nodes in some places."""
-        return Nodes((), {**self._over, **over}, self._base or self)
+        return Nodes((), over, self) if self._base is None else Nodes((), {**self._over, **over}, self._base)
 
     def at(self, places: Sequence[int]) -> list[Node]:
-        found = list(map(self._list().__getitem__, places))
-        return [self._over.get(place, node) for place, node in zip(places, found, strict=True)] if self._over else found
+        items = self._plain()
+        return list(map(self._node if items is None else items.__getitem__, places))
 
     def __len__(self) -> int:
-        return len(self._list())
+        return self._size
 
     def __iter__(self) -> Iterator[Node]:
-        items = self._list()
-        return iter(items) if not self._over else (self._over.get(place, node) for place, node in enumerate(items))
+        items = self._plain()
+        return map(self._node, range(self._size)) if items is None else islice(items, self._size)
 
     @overload
     def __getitem__(self, place: int) -> Node: ...
@@ -44,8 +47,7 @@ class Nodes(Sequence[Node]):
     def __getitem__(self, place: int | slice) -> Node | tuple[Node, ...]:
         if isinstance(place, slice):
             return tuple(self)[place]
-        items = self._list()
-        return self._over.get(place % len(items), items[place]) if self._over else items[place]
+        return self._node(range(self._size)[place])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -55,8 +57,16 @@ class Nodes(Sequence[Node]):
     def __repr__(self) -> str:
         return repr(tuple(self))
 
-    def _list(self) -> Sequence[Node]:
-        return self._items if self._base is None else self._base._items  # noqa: SLF001  # its own kind
+    def _node(self, place: int) -> Node:
+        found = self._over.get(place)
+        if found is None:
+            found = self._items[place] if self._base is None else self._base._node(place)  # noqa: SLF001  # its own kind
+        return found
+
+    def _plain(self) -> Sequence[Node] | None:
+        """The list, where nothing is laid over it."""
+        base = self if self._base is None else self._base
+        return None if self._over or base._over else base._items  # noqa: SLF001  # its own kind
 
 
 def at(nodes: Sequence[Node], places: Sequence[int]) -> list[Node]:

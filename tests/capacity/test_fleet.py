@@ -175,6 +175,26 @@ def test_whoever_looks_at_the_nodes_keeps_them_as_they_were() -> None:
     assert fleet.stock().nodes == (node("n", used=5),)
 
 
+@given(st.lists(nodes(), min_size=1, max_size=6), st.lists(st.tuples(st.booleans(), st.booleans(), nodes()), max_size=12))
+@settings(max_examples=200, deadline=None)
+def test_every_stock_shows_the_nodes_of_its_time(first: list[Node], changes: list[tuple[bool, bool, Node]]) -> None:
+    fleet = Fleet([*{one.name: one for one in first}.values()])
+    taken = []
+    for gone, asked, one in changes:
+        if asked:
+            stock = fleet.stock()
+            booked = stock.closed([stock.nodes[-1].name], "bk") if len(fleet) else stock
+            taken += [(each.nodes, tuple(each.nodes)) for each in (stock, booked)]
+        if gone:
+            fleet.remove(one.name)
+        else:
+            fleet.put(one)
+    for nodes_, then in taken:
+        assert nodes_ == then
+        assert [nodes_[place] for place in range(-len(then), len(then))] == [*then, *then]
+        assert at(nodes_, range(len(then))) == list(then)
+
+
 def test_nodes_read_as_a_tuple_does() -> None:
     plain = tuple(node(name) for name in "abc")
     over = Nodes(plain).changed({1: node("x")})
