@@ -92,7 +92,7 @@ def _tie(
 ) -> None:
     match rule:
         case Bind():
-            _one_domain(programme, field, rule, domains)
+            _one_domain(programme, field, rule, domains, demand)
         case Apart():
             _apart(programme, field, rule, domains)
         case Even():
@@ -109,14 +109,17 @@ def _roles(rule: Rule | Bind) -> Sequence[int]:
     return sorted(rule.roles) if isinstance(rule, Bind) else concerned(rule)
 
 
-def _one_domain(programme: Programme, field: Field, rule: Bind, domains: Mapping[str, list[int]]) -> None:
+def _one_domain(programme: Programme, field: Field, rule: Bind, domains: Mapping[str, list[int]], demand: Sequence[int]) -> None:
+    """The one that is chosen holds all pods: that says no more than the demand does, but parts of domains don't add up to one."""
     chosen = {}
     for inside in domains.values():
         one = programme.variable(1)
         chosen[one] = 1
         for role in sorted(rule.roles):
             _only_if(programme, field.nodes(role, inside), one, field)
+            programme.most({one: demand[role], **_minus(field.slots(role, inside))}, 0)
     programme.most(chosen, 1)
+    programme.least(chosen, 1)
 
 
 def _apart(programme: Programme, field: Field, rule: Apart, domains: Mapping[str, list[int]]) -> None:

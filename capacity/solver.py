@@ -7,10 +7,9 @@ One role on nodes of one size is answered by sorting; all else goes to the MILP 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby
-from math import ceil
+from math import lcm
 
 from capacity.couplings import Bind, Rule
 from capacity.milp import Programme, Terms
@@ -97,13 +96,17 @@ def floor(columns: Sequence[Column], demand: Sequence[int]) -> tuple[int, int]:
 
 
 def _least(priced: Sequence[tuple[int, Column]], index: int, wanted: int) -> int:
-    offers = [(price, max(p[index] for p in column.patterns), column.limit) for price, column in priced]
-    total, left = Fraction(0), wanted
-    for price, slots, limit in sorted((o for o in offers if o[1]), key=lambda o: Fraction(o[0], o[1])):
+    """In whole parts of a node, of which a slot is always a number."""
+    offers = [(price, most, column.limit) for price, column in priced if (most := max([p[index] for p in column.patterns]))]
+    parts = lcm(*{slots for _, slots, _ in offers})
+    total, left = 0, wanted
+    for each, slots, limit in sorted([(price * (parts // slots), slots, limit) for price, slots, limit in offers]):
+        if left <= 0:
+            break
         taken = min(left, slots * limit)
-        total += Fraction(price * taken, slots)
+        total += each * taken
         left -= taken
-    return ceil(total)
+    return -(-total // parts)
 
 
 def _enough(columns: Sequence[Column], demand: Sequence[int]) -> bool:
