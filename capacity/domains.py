@@ -65,16 +65,20 @@ class _Table:
         return goods.limits(self._counts[chosen].sum(axis=0), self.sale(chosen))
 
     def rows(self, chosen: Vector) -> Vector:
-        return np.flatnonzero(self._among(self._codes, chosen))
+        found: Vector = self._among(self._codes, chosen).nonzero()[0]
+        return found
 
     def sale(self, chosen: Vector) -> Sale | None:
         sale = self._goods.sale
         return None if sale is None else sale.part(self._among(self._places, chosen))
 
     def _among(self, codes: Vector, chosen: Vector) -> Mask:
+        if len(chosen) == 1:
+            one: Mask = codes == chosen[0]
+            return one
         flags = np.zeros(self._size, np.bool_)
         flags[chosen] = True
-        found: Mask = codes == chosen[0] if len(chosen) == 1 else flags[codes]
+        found: Mask = flags[codes]
         return found
 
 
@@ -151,7 +155,7 @@ class _Domains:
 
     def _worth_it(self) -> Vector:
         """Those that can hold all pods; where nodes of no price and no rank do in some domain, only the domains where they do."""
-        fitting = np.flatnonzero(self._level.rooms >= self._goods.demand)
+        fitting: Vector = (self._level.rooms >= self._goods.demand).nonzero()[0]
         enough = fitting[self._level.free[fitting] >= self._goods.demand]
         return enough if len(enough) else fitting
 

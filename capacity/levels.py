@@ -143,7 +143,7 @@ def _fewest(rooms: Vector, within: Vector, demand: int, size: int) -> Vector:
     ranked = some[np.argsort(within[some] * (int(rooms.max(initial=0)) + 1) - rooms[some])]
     held, where = rooms[ranked], within[ranked]
     before = held.cumsum() - held
-    before -= np.maximum.accumulate(np.where(np.diff(where, prepend=-1) > 0, before, 0))
+    before[1:] -= np.maximum.accumulate(np.where(where[1:] > where[:-1], before[1:], 0))
     used = before < demand
     left = demand - _sums(where[used], held[used], size)
     found: Vector = np.bincount(where[used], minlength=size) + np.maximum(left, 0)

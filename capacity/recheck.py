@@ -108,7 +108,7 @@ def _domains(plan: Plan, pod_set: PodSet, preferences: Preferences) -> Sequence[
 
 
 def _one_domain(plan: Plan, stock: Stock, rows: Vector, key: str, value: str) -> bool:
-    codes, values = np.unique(stock.fleet.column("label", key)[rows]).tolist(), stock.fleet.codes(key).values
-    found = {values[code] for code in codes}
+    codes, values = stock.fleet.column("label", key)[rows], stock.fleet.codes(key).values
+    found = {values[code] for code in ((int(codes.min()), int(codes.max())) if len(codes) else ())}
     found |= {{**one.offering.shape.labels, **one.offering.domain}.get(key) for one in plan.purchases}
     return found == {value} and bool(value)
