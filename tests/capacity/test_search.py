@@ -1,0 +1,43 @@
+"""Levels of several pod sets: chosen one by one, or left to the programme where there are too many to look at."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capacity import fields
+from capacity.model import Gang, Snapshot
+from capacity.question import question
+from capacity.search import find
+from tests.capacity.make import ANY, RACK, gang, node, offering, pods, snapshot
+
+ITEM = st.tuples(st.integers(0, 3), st.integers(1, 8), st.integers(0, 3), st.integers(1, 3))
+COUNTS = st.tuples(st.integers(1, 4), st.integers(1, 4))
+
+
+def there(items: list[tuple[int, int, int, int]]) -> Snapshot:
+    """Nodes where the price is 0, else offerings; each in one of four racks."""
+    racks = [f"r{rack}" for rack, *_ in items]
+    return snapshot(
+        *(
+            offering(f"o{place}", available, price, gpu=gpu, domain={"zone": "a", RACK: racks[place]})
+            if price
+            else node(f"n{place}", gpu, labels={"zone": "a", RACK: racks[place]})
+            for place, (_, gpu, price, available) in enumerate(items)
+        )
+    )
+
+
+def apart(counts: tuple[int, int]) -> Gang:
+    """Two pod sets, each in one rack, which may be the same."""
+    sizes = zip(("worker", "driver"), counts, (3, 2), strict=True)
+    return gang(*(pods(name, count, gpu=gpu, required_topology=RACK, topology_group=name) for name, count, gpu in sizes))
+
+
+@given(st.lists(ITEM, min_size=1, max_size=7), COUNTS)
+@settings(max_examples=100, deadline=None)
+def test_the_programme_chooses_as_well(items: list[tuple[int, int, int, int]], counts: tuple[int, int]) -> None:
+    one_by_one = find(question(apart(counts), there(items), ANY))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fields, "MAX_CHOICES", 1)
+        chosen = find(question(apart(counts), there(items), ANY))
+    assert (one_by_one and one_by_one.cost) == (chosen and chosen.cost)
