@@ -33,6 +33,10 @@ class FlavorMissingError(LookupError):
     """The admission names a ResourceFlavor that isn't there (yet)."""
 
 
+class AssignmentMissingError(LookupError):
+    """The admission says nothing of a pod set: asking for the others alone would be asking for a part of the gang."""
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """One pod set that needs capacity: `count` (1 or more) pods of the template, which is the raw JSON of a PodTemplateSpec."""
@@ -45,11 +49,16 @@ class Member:
 def needed(
     workload: Workload, on_flavors: Collection[str], managed: Collection[str]
 ) -> Iterator[tuple[WorkloadPodSet, PodSetAssignment]]:
-    """The pod sets with pods on the check's flavors (none named: on any) that ask for a managed resource (none named: any)."""
+    """The pod sets with pods on the check's flavors (none named: on any) that ask for a managed resource (none named: any).
+
+    Raises AssignmentMissingError.
+    """
     admission = workload.status.admission
     assignments = {each.name: each for each in admission.pod_set_assignments} if admission else {}
     for pod_set in workload.spec.pod_sets:
         assignment = assignments.get(pod_set.name)
+        if assignment is None and pod_set.count:
+            raise AssignmentMissingError(f'status.admission says nothing of pod set "{pod_set.name}": Kueue has yet to assign it')
         if assignment is None or count(pod_set, assignment) == 0:
             continue
         concerned = not on_flavors or any(flavor in on_flavors for flavor in assignment.flavors.values())
@@ -77,8 +86,8 @@ def members(
 ) -> tuple[Member, ...]:
     """The gang, each template as its pods will be; `maker` is the JobSet or LeaderWorkerSet that makes them, if one does.
 
-    Raises FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts its flavor, or its topology
-    request is of a kind that the planner doesn't know.
+    Raises AssignmentMissingError and FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts
+    its flavor, or its topology request is of a kind that the planner doesn't know.
     """
     return tuple(_member(pod_set, assignment, flavors, maker) for pod_set, assignment in needed(workload, on_flavors, managed))
 

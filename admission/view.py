@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from admission import requests
 from admission.decide import Entry, RetryRule, View
-from admission.gang import FlavorMissingError, Member, WorkloadMistakeError, members
+from admission.gang import AssignmentMissingError, FlavorMissingError, Member, WorkloadMistakeError, members
 from admission.requests import CHECK, WORKLOAD_UID, Attempt
 from admission.terms import CONTROLLER, DEFAULT_RETRY, Terms, Unusable, parameters, terms
 from kube.autoscaling import ProvisioningRequest
@@ -120,7 +120,7 @@ def prospect(
     try:
         gang = _gang(stores, workload, entry.name, conditions)
         wanted = parameters(conditions, workload.metadata.annotations)
-    except (FlavorMissingError, _QueueMissingError, _MakerMissingError) as error:
+    except (AssignmentMissingError, FlavorMissingError, _QueueMissingError, _MakerMissingError) as error:
         return Prospect(obstacle=str(error))
     except WorkloadMistakeError as error:
         return Prospect(mistake=str(error))

@@ -65,9 +65,9 @@ def test_a_failed_attempt_is_followed_by_another(cluster: Cluster) -> None:
     first = cluster.request()
     cluster.answer(first, "Accepted")
     cluster.answer(first, "Failed", reason="GangIncomplete", message="3 of 4 nodes")
-    eventually(lambda: cluster.entry()["state"] == "Retry")
-    assert cluster.entry()["message"] == "Attempt 1 of 2 failed: GangIncomplete: 3 of 4 nodes"
-    assert cluster.entry()["requeueAfterSeconds"] == 2
+    eventually(lambda: cluster.is_true("Evicted"))
+    assert cluster.entry()["message"].startswith("Attempt 1 of 2 failed: GangIncomplete: 3 of 4 nodes")
+    assert "from Pending to Retry" in cluster.events()["AdmissionCheckUpdated"]
     second = cluster.request(attempt=2)
     assert second["metadata"]["name"] != first["metadata"]["name"]
     assert cluster.entry()["retryCount"] == 1
@@ -83,8 +83,8 @@ def test_the_wait_counts_from_the_failure(cluster: Cluster) -> None:
     request = cluster.request()
     time.sleep(5)
     cluster.answer(request, "Failed", reason="GangIncomplete", message="none")
-    eventually(lambda: cluster.entry()["state"] == "Retry")
-    holds(lambda: cluster.entry()["state"] == "Retry", 2)
+    eventually(lambda: not cluster.is_true("QuotaReserved"))
+    holds(lambda: not cluster.is_true("QuotaReserved"), 2)
     cluster.request(attempt=2)
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from admission.gang import FlavorMissingError, Member, WorkloadMistakeError, members
+from admission.gang import AssignmentMissingError, FlavorMissingError, Member, WorkloadMistakeError, members
 from kube.kueue import ResourceFlavor, Workload
 from kube.makers import JobSet
 from kube.meta import decode
@@ -42,13 +42,15 @@ def wants(kind: str, resource: str, where: str = "containers") -> Json:
 @pytest.mark.parametrize(
     ("given", "options", "expected"),
     [
-        pytest.param(workload(), {}, {"main": 4}, id="count of the template"),
+        pytest.param(workload(), {}, {"main": 4}, id="count of the template", marks=pytest.mark.row("3.1-38")),
         pytest.param(workload(assignments=[assignment(count=3)]), {}, {"main": 3}, id="partial admission"),
         pytest.param(workload(assignments=[assignment(count=0)]), {}, {}, id="admitted count zero"),
         pytest.param(workload(pod_set(count=0)), {}, {}, id="spec count zero"),
         pytest.param(workload(pod_set(count=0), assignments=[assignment(count=2)]), {}, {"main": 2}, id="admitted count wins"),
         pytest.param(workload(pod_set("head", 1), pod_set("workers", 0)), {}, {"head": 1}, id="zero count is skipped (#13975)"),
-        pytest.param(workload(assignments=[]), {}, {}, id="no assignment"),
+        pytest.param(
+            workload(pod_set(count=0), assignments=[]), {}, {}, id="no pods, no assignment", marks=pytest.mark.row("3.1-40")
+        ),
         pytest.param(
             workload(pod_set("a"), pod_set("b"), assignments=[assignment("a"), assignment("b", "spot")]),
             {"on_flavors": ("spot",)},
@@ -104,6 +106,12 @@ def test_contradicting_selector_is_the_users_mistake() -> None:
     given = workload(pod_set(template=template(nodeSelector={"gpu": "a100"})))
     with pytest.raises(WorkloadMistakeError, match='pod set "main": nodeSelector gpu=a100 contradicts ResourceFlavor "h100"'):
         gang(given)
+
+
+@pytest.mark.row("3.1-31", "3.1-41", "3.1-42")
+def test_a_pod_set_without_assignment_is_named() -> None:
+    with pytest.raises(AssignmentMissingError, match='pod set "b"'):
+        gang(workload(pod_set("a"), pod_set("b"), assignments=[assignment("a")]))
 
 
 def test_missing_flavor_is_named() -> None:

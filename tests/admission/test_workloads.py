@@ -158,6 +158,7 @@ async def test_templates_come_before_the_request(world: World) -> None:
     assert [reason for reason, _ in world.recorder.told] == ["ProvisioningRequestCreated"]
 
 
+@pytest.mark.row("3.1-48", "3.1-52")
 @pytest.mark.parametrize("dies_at", ["create podtemplates", "create provisioningrequests"])
 async def test_an_interrupted_creation_is_completed(world: World, dies_at: str) -> None:
     def die(verb: str, plural: str) -> None:
