@@ -3,6 +3,7 @@ others see it.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from capacity.model import Holder, Running
 from capacity.snapshot import arriving
@@ -50,9 +51,12 @@ def left_of(booking: ours.Booking, state: State) -> Mapping[str, int]:
 
 
 def holder_of(booking: ours.Booking, state: State) -> Holder:
-    """It ends at the latest when its run time is over, if that is known and its first pod has come."""
-    started, duration = booking.status.first_pod_at, _run_duration(booking, state)
-    ends = int(instant(started).timestamp()) + duration if started and duration is not None else None
+    """It ends at the latest when its run time is over, if that is known; until its first pod has come, as if that came as late as
+    it may.
+    """
+    spec, started, duration = booking.spec, booking.status.first_pod_at, _run_duration(booking, state)
+    begins = instant(started) if started else instant(spec.provision_deadline) + timedelta(seconds=spec.booking_seconds)
+    ends = int(begins.timestamp()) + duration if duration is not None else None
     return Holder(_title(booking, state), ends)
 
 

@@ -51,12 +51,21 @@ def by_policy(outcome: Outcome, gang: Gang, asked: Gang) -> Outcome:
     )
 
 
-def waiting(outcome: Shortfall, room: Room, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
-    """Provisioned=False while there is time, Failed for the same reason at the deadline."""
+def waiting(
+    outcome: Shortfall, room: Room, todo: ToPlan, asked_at: datetime, now: datetime, hopeless_until: datetime | None = None
+) -> Waiting | Failed:
+    """Provisioned=False while there is time, Failed for the same reason at the deadline, or as soon as it has been hopeless for
+    long enough: until then it may be that something isn't known yet.
+    """
     text = "; ".join((outcome.message, *_notes(outcome, room), *_hints(outcome)))
     if todo.error:
         text = f"{text}; the attempt before failed: {todo.error}"
-    return _until_the_deadline(outcome.reason, text, todo, asked_at, now)
+    if hopeless_until and now >= hopeless_until:
+        return Failed(outcome.reason.value, text)
+    found = _until_the_deadline(outcome.reason, text, todo, asked_at, now)
+    if hopeless_until and isinstance(found, Waiting):
+        return replace(found, wake=min(hopeless_until, todo.deadline))
+    return found
 
 
 def _until_the_deadline(reason: Reason, text: str, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
@@ -74,7 +83,7 @@ def _notes(outcome: Shortfall, room: Room) -> Iterable[str]:
 
 def _hints(outcome: Shortfall) -> Iterable[str]:
     if outcome.hopeless:
-        yield "it would not fit even if all were free, so others pass"
+        yield "it would not fit even if all were free"
     if outcome.relaxations:
         yield f"would fit: {' | '.join(one.text for one in outcome.relaxations)}"
 

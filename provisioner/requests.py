@@ -28,6 +28,7 @@ from provisioner.grounds import Grounds
 from provisioner.leaning import Leaning, leaning
 from provisioner.ordering import turn
 from provisioner.outcomes import Book, broken, pools_of
+from provisioner.patience import LOOKS, Patience
 from provisioner.progress import Failed, Provisioned, Waiting, attempts, standing
 from provisioner.room import Planner as Plan
 from provisioner.snapshots import room
@@ -85,6 +86,7 @@ class Planner:
         self._accepted: dict[str, Accepted] = {}
         self._said: dict[str, Said] = {}
         self._grounds, self._memo = Grounds(), Memo()
+        self._patience = Patience(LOOKS * state.settings.inventory_seconds)
 
     async def reconcile(self, _key: str) -> Result:
         """One pass: what is new of each request, then plans in turn, then the statuses that changed."""
@@ -180,7 +182,8 @@ class Planner:
             return [], True
         modes = {name: pool.spec.mode for name, pool in view.pools.items()}
         ground = room(view, view.pools.values(), self._grounds)
-        current = Pass(ground, modes, self._plan, self._memo.on(ground))
+        unknown = frozenset(view.pools) - view.known.keys()
+        current = Pass(ground, modes, self._plan, self._memo.on(ground), self._patience.on(), unknown)
         done: list[Case] = []
         for case in sorted(cases, key=lambda c: turn(c.request, c.accepted.priority if c.accepted else 0)):
             found = await self._one(case, current, now)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from capacity.fleet import stock_of, stocked
-from capacity.model import Bystander, Gang, Node, Outcome, Plan, Preferences, Snapshot
+from capacity.model import Bystander, Gang, Holder, Node, Outcome, Plan, Preferences, Snapshot
 from capacity.snapshot import book
 
 Planner = Callable[[Gang, Snapshot, Preferences], Outcome]
@@ -14,8 +14,10 @@ Planner = Callable[[Gang, Snapshot, Preferences], Outcome]
 class Room:
     snapshot: Snapshot
 
-    def book(self, plan: Plan, booking: str) -> "Room":
-        return Room(book(self.snapshot, plan, booking))
+    def book(self, plan: Plan, booking: str, ends: int | None = None) -> "Room":
+        """Less what the plan takes. `ends` is when its gang is over at the latest, in epoch seconds."""
+        booked = book(self.snapshot, plan, booking)
+        return Room(replace(booked, holders={**booked.holders, booking: Holder(plan.gang.name, ends)}))
 
     def only(self, pools: frozenset[str]) -> "Room":
         """The room of these pools alone; what runs on the nodes of others counts all the same."""

@@ -1,7 +1,7 @@
 """One planning pass over all requests in turn. Pure: what each gets, given the room and the planner.
 
 A gang that waits holds the places it could use against all behind it; one that could never fit holds nothing. Those that need
-none of the held places pass.
+none of the held places pass, and those that are over before the one that holds them can begin.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,7 @@ from datetime import datetime
 
 from capacity.model import Gang, Labels, Outcome, Plan, Shortfall, Undecidable
 from provisioner.acceptance import Accepted
+from provisioner.backfill import latest_end, latest_start
 from provisioner.outcomes import (
     Book,
     Next,
@@ -23,6 +24,7 @@ from provisioner.outcomes import (
     undecidable,
     waiting,
 )
+from provisioner.patience import Patience
 from provisioner.progress import ToPlan
 from provisioner.room import Planner, Room
 from provisioner.watching import Watchers, seen, watchers
@@ -38,13 +40,20 @@ class Candidate:
 
 @dataclass(slots=True)
 class Pass:
-    """`modes` are the pools' by name. `room` shrinks with each booking; `held` maps places to the gang they are kept for."""
+    """`modes` are the pools' by name, `unknown` those whose cloud wasn't heard yet. `room` shrinks with each booking; `held` maps
+    places to the gang they are kept for, `heads` are these gangs.
+    """
 
     room: Room
     modes: Mapping[str, str]
     planner: Planner
     memo: "Memo"
+    patience: Patience = field(default_factory=Patience)
+    unknown: frozenset[str] = frozenset()
     held: dict[str, str] = field(default_factory=dict)
+    heads: dict[str, Candidate] = field(default_factory=dict)
+    starts: dict[str, int | None] = field(default_factory=dict)
+    ends: dict[str, int | None] = field(default_factory=dict)
     booked: tuple[str, ...] = ()
     watchers: Watchers | None = None
 
@@ -56,23 +65,30 @@ class Pass:
         active = frozenset(name for name in allowed if self.modes[name] != "Observe")
         outcome = self._plan(candidate, active, held=True)
         if isinstance(outcome, Plan):
-            return too_large(outcome) or Book(outcome)
+            return self._booked(candidate, outcome)
         if isinstance(outcome, Undecidable):
             return undecidable(outcome, candidate.todo, candidate.asked_at, candidate.now)
-        if self.held and isinstance(self._plan(candidate, active, held=False), Plan):
-            head = next(iter(self.held.values()))
+        if self.held and isinstance(found := self._plan(candidate, active, held=False), Plan):
+            heads = self._delayed(candidate, found)
+            if not heads:
+                return self._booked(candidate, found)
             self._hold(candidate, outcome)
-            return behind(head, candidate.todo, candidate.now, candidate.asked_at, candidate.accepted.gang)
+            return behind(heads[0], candidate.todo, candidate.now, candidate.asked_at, candidate.accepted.gang)
         if active != allowed and isinstance(dry := self._plan(candidate, allowed, held=False), Plan):
             watching = [name for name in pools_of(dry) if self.modes[name] == "Observe"]
             return observed(dry, watching, candidate.todo, candidate.now)
         self._hold(candidate, outcome)
-        return waiting(outcome, self.room, candidate.todo, candidate.asked_at, candidate.now)
+        until = self._hopeless_until(candidate, outcome) if active == allowed else None
+        return waiting(outcome, self.room, candidate.todo, candidate.asked_at, candidate.now, until)
 
     def book(self, plan: Plan, booking: str) -> None:
-        self.room = self.room.book(plan, booking)
+        self.room = self.room.book(plan, booking, self.ends.get(plan.gang.name))
         self.booked = (*self.booked, booking)
         self.watchers = None
+
+    def _booked(self, candidate: Candidate, found: Plan) -> Next:
+        self.ends[candidate.accepted.gang.name] = latest_end(candidate.accepted.terms, self.room.snapshot.now)
+        return too_large(found) or Book(found)
 
     def _pools(self, accepted: Accepted) -> frozenset[str]:
         wanted = set(accepted.terms.pools)
@@ -90,6 +106,29 @@ class Pass:
             self.memo.known[key] = found
         return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
 
+    def _hopeless_until(self, candidate: Candidate, outcome: Shortfall) -> datetime | None:
+        """None where there is hope: a cloud that was never heard, a limit that a new day or its owner may lift."""
+        if not outcome.hopeless or "LimitExceeded" in outcome.message or self.unknown & self._pools(candidate.accepted):
+            return None
+        return self.patience.until(candidate.accepted.gang.name, candidate.asked_at, candidate.now)
+
+    def _delayed(self, candidate: Candidate, found: Plan) -> list[str]:
+        """The gangs ahead that the plan might keep waiting for longer than they must."""
+        places = (*(use.node.name for use in found.uses), *(purchase.offering.name for purchase in found.purchases))
+        ahead = dict.fromkeys(self.held[place] for place in places if place in self.held)
+        end = latest_end(candidate.accepted.terms, self.room.snapshot.now)
+        return [head for head in ahead if end is None or (start := self._start(head)) is None or start < end]
+
+    def _start(self, head: str) -> int | None:
+        """When a gang that holds places can begin at the latest."""
+        if head not in self.starts:
+            accepted = self.heads[head].accepted
+            room = self.room.only(self._pools(accepted))
+            asked = bound(accepted.gang, accepted.terms, room.snapshot)
+            question = (asked, room.snapshot, accepted.terms.preferences)
+            self.starts[head] = latest_start(question, lambda later: isinstance(self.planner(*later), Plan))
+        return self.starts[head]
+
     def _seen(self, gang: Gang) -> str:
         if self.watchers is None:
             self.watchers = watchers(self.room.snapshot)
@@ -100,6 +139,7 @@ class Pass:
         if outcome.hopeless:
             return
         gang = bound(candidate.accepted.gang, candidate.accepted.terms, self.room.snapshot)
+        self.heads[gang.name] = candidate
         needed = [pod_set.required_topology for pod_set in gang.pod_sets if pod_set.count]
         for name, labels in _places(self.room):
             if name in outcome.competes and any(key is None or key in labels for key in needed):

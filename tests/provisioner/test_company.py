@@ -70,7 +70,9 @@ def test_a_holder_has_a_name_for_people(owners: tuple[OwnerReference, ...], titl
     ("run_time", "first_pod", "ends"),
     [
         pytest.param("1h", "2026-09-01T10:00:00Z", START + 3600, id="known and started"),
-        pytest.param("1h", None, None, id="not started"),
+        pytest.param(
+            "1h", None, START + 40 * 60 + 15 * 60 + 3600, id="not started: by the deadline and the booking's time at last"
+        ),
         pytest.param("Unknown", "2026-09-01T10:00:00Z", None, id="run time unknown"),
     ],
 )

@@ -15,11 +15,12 @@ from provisioner.clouds.base import ZoneStock
 from provisioner.grounds import Grounds
 from provisioner.outcomes import Book, Next
 from provisioner.parameters import terms
+from provisioner.patience import Patience
 from provisioner.progress import Failed, ToPlan, Waiting
 from provisioner.room import Room
 from provisioner.snapshots import room
 from provisioner.turns import Candidate, Memo, Pass
-from tests.provisioner.make import NOW, RACK, inventory, known, policy, pool, reservation, view
+from tests.provisioner.make import NOW, RACK, inventory, known, policy, pool, reservation, source, view
 
 LATER = NOW + timedelta(hours=1)
 
@@ -91,6 +92,72 @@ def test_a_hopeless_gang_blocks_nobody() -> None:
     assert kinds(found) == ["TopologyUnsatisfied", "Book"]
     assert isinstance(found[0], Waiting)
     assert "it would not fit even if all were free" in found[0].message
+
+
+class Passes:
+    """Passes over one gang that is hopeless, 10 s apart; `kinds` are the outcomes. It is enough to be so for 30 s."""
+
+    def __init__(self, asked: Candidate, *sources: ours.Source, unknown: tuple[str, ...] = (), **spec: Any) -> None:
+        self.asked, self.unknown, self.pools = asked, frozenset(unknown), (pool("p", *sources, **spec),)
+        self.patience, self.now, self.kinds = Patience(30), NOW, list[str]()
+        self.last: Next | None = None
+
+    def one(self, free: int = 4, *, there: bool = True) -> None:
+        stock = known(inventory=inventory(reservation(used=8 - free, free=(free, 0)), stock=(ZoneStock("h100", "west", free),)))
+        ground = room(view(*self.pools, known={"p": stock} if there else {}), self.pools, Grounds())
+        modes = {each.metadata.name: each.spec.mode for each in self.pools}
+        current = Pass(ground, modes, plan, Memo(), self.patience.on(), self.unknown)
+        self.last = current.turn(replace(self.asked, now=self.now))
+        self.kinds.append(type(self.last).__name__)
+        self.now += timedelta(seconds=10)
+
+
+GIANT = candidate("giant", 9, rack=True)
+
+
+def test_a_hopeless_gang_fails_as_soon_as_that_is_sure() -> None:
+    """It holds quota for as long as it waits."""
+    passes = Passes(GIANT)
+    for _ in range(4):
+        passes.one()
+    assert passes.kinds == ["Waiting", "Waiting", "Waiting", "Failed"]
+    assert isinstance(passes.last, Failed)
+    assert passes.last.reason == "TopologyUnsatisfied"
+    assert passes.last.message.startswith("needs 9 pods in one topology.corral.dev/rack")
+    assert "it would not fit even if all were free" in passes.last.message
+
+
+def test_one_odd_answer_of_a_cloud_fails_nothing() -> None:
+    passes = Passes(candidate("fair", 4, rack=True))
+    for there in (True, False, False, True, False, False, True):
+        passes.one(free=3, there=there)
+    assert passes.kinds == ["Waiting"] * 7
+
+
+def test_a_restart_looks_again_before_it_fails_anything() -> None:
+    passes = Passes(GIANT)
+    for _ in range(3):
+        passes.one()
+    passes.patience = Patience(30)
+    passes.one()
+    assert passes.kinds[-1] == "Waiting"
+
+
+@pytest.mark.parametrize(
+    "passes",
+    [
+        pytest.param(Passes(GIANT, unknown=("p",)), id="a cloud that was never heard"),
+        pytest.param(Passes(GIANT, mode="Observe"), id="pools that only observe"),
+        pytest.param(
+            Passes(candidate("greedy", 2), source("od"), limits={"onDemandNodes": 1}),
+            id="a limit that its owner may lift",
+        ),
+    ],
+)
+def test_hopeless_for_now(passes: Passes) -> None:
+    for _ in range(9):
+        passes.one()
+    assert passes.kinds == ["Waiting"] * 9
 
 
 def test_one_zone_unless_the_policy_allows_to_cross() -> None:
