@@ -23,7 +23,7 @@ from capacity.model import (
 )
 from capacity.quantity import dollars
 from capacity.requirements import Taint, untolerated
-from capacity.rooms import but_for, but_for_holder, enough, enough_scattered
+from capacity.rooms import but_for, enough, enough_scattered, holding_enough
 from capacity.snapshot import taken
 from capacity.topology import required_key, wider
 
@@ -204,7 +204,7 @@ def _holders(question: Question, seen: Survey) -> Iterator[Candidate]:
         ends = snapshot.holders[name].ends
         return ends is None, ends or 0, held[name], name
 
-    known = [name for name in held if name in snapshot.holders and enough(seen, but_for_holder(name))]
+    known = [name for name in holding_enough(seen) if name in snapshot.holders]
     for name in sorted(known, key=order)[:MOST_HOLDERS]:
         yield Candidate(Change.HOLDER, loosen.without(question, name), _end(snapshot.holders[name], snapshot.now))
 

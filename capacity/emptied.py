@@ -1,19 +1,18 @@
 """A snapshot as it would be if nobody used or held anything: a view on the columns there are, without a copy of each node."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import TypeVar, overload
 
 import numpy as np
 
-from capacity.columns import Codes, Vector
-from capacity.fit import is_port
-from capacity.fleet import Fleet, Stock, Tier, stock_of
-from capacity.fragmentation import Usual
+from capacity.columns import Vector
+from capacity.fleet import Stock, stock_of
 from capacity.model import Budget, Bystander, Node, Offering, Snapshot
 from capacity.requirements import PodTerm
 from capacity.standing import standing
+from capacity.view import View
 
 T = TypeVar("T")
 FAULTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -82,55 +81,11 @@ class _Nodes(Sequence[Node]):
         return found
 
 
-class _Emptied(Fleet):
-    """Reads the columns of another fleet, for as long as that does not change."""
-
-    def __init__(self, fleet: Fleet, nodes: _Nodes) -> None:
-        super().__init__()
-        self.catalogues = fleet.catalogues
-        self._fleet = fleet
-        self._there = nodes
-        self._own: dict[Hashable, Vector] = {}
-
-    def __len__(self) -> int:
-        return len(self._there)
-
-    def row(self, name: str) -> int:
-        return self._fleet.row(name)
-
-    def rows(self, nodes: Iterable[Node]) -> list[int]:
-        return self._fleet.rows(nodes)
-
-    def node(self, row: int) -> Node:
-        return self._there[row]
-
-    @property
-    def version(self) -> int:
-        return self._fleet.version
-
-    def changed(self, version: int) -> list[int] | None:
-        return self._fleet.changed(version)
-
-    def column(self, kind: str, name: str = "") -> Vector:
-        if kind == "free" and not is_port(name):
-            return self._fleet.column("whole", name)
-        if kind in ("open", "free", "taints", "standing"):
-            if (kind, name) not in self._own:
-                self._own[kind, name] = self._made(kind, name)
-            return self._own[kind, name]
-        return self._fleet.column(kind, name)
-
-    def codes(self, key: str) -> Codes:
-        return self._fleet.codes(key)
-
-    def tiers(self) -> Sequence[Tier]:
-        return self._fleet.tiers()
+class _Emptied(View):
+    """Its columns are made of those that tell how large nodes are; the others are the same."""
 
     def terms(self) -> Sequence[PodTerm]:
         return ()
-
-    def usual(self) -> Usual:
-        return self._fleet.usual()
 
     def _made(self, kind: str, name: str) -> Vector:
         match kind:
@@ -140,8 +95,10 @@ class _Emptied(Fleet):
                 return self._fleet.column("whole", name)
             case "taints":
                 return self._recoded(kind, lambda node: node.taints)
-            case _:
+            case "standing":
                 return self._recoded(kind, standing)
+            case _:
+                return super()._made(kind, name)
 
     def _recoded(self, kind: str, read: Callable[[Node], Hashable]) -> Vector:
         """Codes of what `read` makes of the emptied nodes: it is asked once for each code that the nodes have as they are."""

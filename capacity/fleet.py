@@ -179,6 +179,11 @@ class Fleet:
                 column.set(row, self._nodes[row])
         column.version = self.version
 
+    def read(self, kind: str, name: str, node: Node) -> int:
+        """What `column` would have for a node."""
+        self.column(kind, name)
+        return self._columns[(kind, name) if name else kind].of(node)
+
     def codes(self, key: str) -> Codes:
         """What the codes of a label column stand for."""
         found = self._codes.get(key)

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from capacity.emptied import emptied
+from capacity.fleet import stock_of
 from capacity.model import Gang, Node, PodSet, Preferences, Shape, Snapshot
 from capacity.neighbours import meets, places, spread_counts
 from capacity.requirements import NodeSelectorTerm, Taint, Toleration
 from capacity.topology import required_key
+from capacity.view import changed
 
 Question = tuple[Gang, Snapshot, Preferences]
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -82,8 +84,9 @@ def without(question: Question, holder: str) -> Question:
         shape: Shape | None = shapes.get((node.pool, node.labels.get(INSTANCE_TYPE, "")))
         return replace(node, booked_by=None, requested=shape.overhead if shape else {}, pods=())
 
-    nodes = tuple(freed(node) if node.booked_by == holder else node for node in snapshot.nodes)
-    return gang, replace(snapshot, nodes=nodes), preferences
+    stock = stock_of(snapshot)
+    stock = changed(stock, {row: freed(node) for row, node in enumerate(stock.nodes) if node.booked_by == holder})
+    return gang, replace(snapshot, nodes=stock.nodes, stock=stock), preferences
 
 
 def unselective(question: Question, key: str) -> Question:

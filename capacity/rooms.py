@@ -1,6 +1,6 @@
 """How many pods go somewhere by count alone, each pod set as if it had the place to itself: bounds for what can be at all."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from capacity.lots import Lot, Survey
 from capacity.model import HOSTNAME, Constraint, Node
@@ -33,16 +33,6 @@ def but_for(*constraints: Constraint) -> Slots:
     def slots(lot: Lot, index: int) -> int:
         verdict = lot.verdicts[index]
         return verdict.size if verdict.constraint in constraints else verdict.pods
-
-    return slots
-
-
-def but_for_holder(name: str) -> Slots:
-    """Pods that would go there at most if one booking weren't there."""
-
-    def slots(lot: Lot, index: int) -> int:
-        held = isinstance(lot.subject, Node) and lot.subject.booked_by == name
-        return lot.verdicts[index].whole if held else lot.verdicts[index].pods
 
     return slots
 
@@ -85,6 +75,31 @@ def most(seen: Survey, index: int, slots: Slots = now) -> int:
 def enough(seen: Survey, slots: Slots = now) -> bool:
     """Whether each pod set alone would have room: what fails here needs no planning."""
     return all(most(seen, index, slots) >= pod_set.count for index, pod_set in enumerate(seen.pod_sets))
+
+
+def holding_enough(seen: Survey) -> set[str]:
+    """The bookings of which one alone has to go for each pod set alone to have room."""
+    held: dict[str, list[Lot]] = {}
+    for lot in seen.lots:
+        if isinstance(lot.subject, Node) and lot.subject.booked_by:
+            held.setdefault(lot.subject.booked_by, []).append(lot)
+    found = set(held)
+    for index, pod_set in enumerate(seen.pod_sets):
+        key = required_key(pod_set, seen.preferences)
+        rooms = by_domain(seen, index, key)
+        if max(rooms.values(), default=0) < pod_set.count:
+            found = {name for name in found if _with(rooms, held[name], index, key) >= pod_set.count}
+    return found
+
+
+def _with(rooms: Mapping[str, int], lots: Sequence[Lot], index: int, key: str | None) -> int:
+    """The most room in one domain once these lots are free."""
+    more: dict[str, int] = {}
+    for lot in lots:
+        where = lot.where[key] if key else ""
+        if where is not None:
+            more[where] = more.get(where, rooms.get(where, 0)) + lot.verdicts[index].whole * lot.count
+    return max(more.values(), default=0)
 
 
 def enough_scattered(seen: Survey) -> bool:

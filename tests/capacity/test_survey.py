@@ -12,6 +12,7 @@ from capacity.fleet import Fleet
 from capacity.model import HOSTNAME, ZONE, CapacityType, Constraint, Gang, Node, Plan, Running, Shortfall, Snapshot
 from capacity.plan import plan
 from capacity.requirements import HostPort, LabelSelector, PodTerm, Taint
+from capacity.rooms import holding_enough
 from capacity.snapshot import book
 from capacity.standing import standing
 from capacity.survey import survey
@@ -156,3 +157,20 @@ def test_offerings_of_one_shape_and_place_count_as_one() -> None:
         ("b", None, 4),
         ("a", Constraint.NOT_AVAILABLE, 3),
     ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "enough"),
+    [
+        pytest.param(gang(pods("w", 3)), {"a", "b"}, id="with what is free"),
+        pytest.param(gang(pods("w", 4)), {"b"}, id="only the larger one"),
+        pytest.param(gang(pods("w", 3, required_topology=ZONE)), {"b"}, id="in one domain"),
+        pytest.param(gang(pods("w", 1)), {"a", "b"}, id="there is room anyway"),
+        pytest.param(gang(pods("w", 3), pods("v", 5)), set[str](), id="for all pod sets"),
+    ],
+)
+def test_bookings_that_hold_enough(wanted: Gang, enough: set[str]) -> None:
+    """One free node in x; booking a holds one in x and one in y, b two in x and one in y."""
+    held = [("", "x"), ("a", "x"), ("a", "y"), ("b", "x"), ("b", "x"), ("b", "y")]
+    found = [node(f"n{n}", booked_by=by or None, labels={ZONE: zone}) for n, (by, zone) in enumerate(held)]
+    assert holding_enough(survey(wanted, snapshot(*found), ANY)) == enough
