@@ -12,6 +12,7 @@ CONTROLLERS = (
     "daemonset-controller",
     "deployment-controller",
     "replicaset-controller",
+    "statefulset-controller",
     "garbage-collector-controller",
     "namespace-controller",
     "pod-garbage-collector-controller",

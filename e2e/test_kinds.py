@@ -1,0 +1,124 @@
+"""Every kind of workload that Kueue admits, through the check: with the real Kueue and the CRDs of the real operators."""
+
+from typing import Any
+
+import pytest
+
+from e2e.cluster import BOOKING, Cluster, eventually, holds
+from e2e.kinds.objects import LWS, WHOLE, Case, leader_worker_set, pod, pods_of_leader_worker_set, replicated
+from kube import resources
+
+Json = dict[str, Any]
+pytestmark = pytest.mark.usefixtures("all_kinds")
+TOLERATION = {"key": "corral.dev/booked", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def pod_sets(cluster: Cluster, request: Json) -> dict[str, int]:
+    """Names and counts that the request asks for; each template must bear its pod set's name and the flavor's selector."""
+    names = request["metadata"]["annotations"]["corral.dev/pod-sets"].split(",")
+    for name, each in zip(names, request["spec"]["podSets"], strict=True):
+        template = cluster.get(resources.POD_TEMPLATES, each["podTemplateRef"]["name"])
+        assert template["metadata"]["labels"]["corral.dev/pod-set"] == name
+        assert template["template"]["spec"]["nodeSelector"]["pool"] == cluster.namespace
+    return dict(zip(names, (each["count"] for each in request["spec"]["podSets"]), strict=True))
+
+
+def steered(cluster: Cluster, spec: Json, pod_set: str) -> None:
+    """The pods go to the nodes that are booked for their pod set, on the flavor's nodes."""
+    selector = {"pool": cluster.namespace, f"{BOOKING}.booking.corral.dev/{pod_set}": "true"}
+    assert spec["nodeSelector"].items() >= selector.items()
+    assert TOLERATION in spec["tolerations"]
+    assert {"key": "flavor", "operator": "Exists"} in spec["tolerations"]
+
+
+@pytest.mark.parametrize("case", [pytest.param(each, id=each.kind.kind) for each in WHOLE])
+def test_a_suspended_object_starts_on_its_booked_nodes(cluster: Cluster, case: Case) -> None:
+    cluster.queue()
+    cluster.apply(*case.made("gang", cluster.namespace))
+    request = cluster.request()
+    assert pod_sets(cluster, request) == case.pod_sets
+    assert not case.running(cluster.get(case.kind, "gang"))
+    cluster.provision(request)
+    eventually(lambda: cluster.is_true("Admitted") and case.running(cluster.get(case.kind, "gang")))
+    specs = case.specs(cluster.get(case.kind, "gang"))
+    assert set(specs) == set(case.pod_sets)
+    for name, spec in specs.items():
+        steered(cluster, spec, name)
+
+
+def let_go(cluster: Cluster, count: int) -> dict[str, Json]:
+    """The pods by name, once there are so many and no gate holds one."""
+
+    def free() -> dict[str, Json] | None:
+        found = {each["metadata"]["name"]: each for each in cluster.get(resources.PODS)["items"]}
+        return found if len(found) == count and not any(each["spec"].get("schedulingGates") for each in found.values()) else None
+
+    return eventually(free)
+
+
+def within(cluster: Cluster, *objects: Json) -> None:
+    """Creates them in the test's namespace."""
+    cluster.apply(*({**each, "metadata": {**each["metadata"], "namespace": cluster.namespace}} for each in objects))
+
+
+def test_a_plain_pod(cluster: Cluster) -> None:
+    cluster.queue()
+    within(cluster, pod("alone"))
+    request = cluster.request()
+    assert pod_sets(cluster, request) == {"main": 1}
+    cluster.provision(request)
+    steered(cluster, let_go(cluster, 1)["alone"]["spec"], "main")
+    assert cluster.is_true("Admitted")
+
+
+def test_a_group_of_pods_has_a_pod_set_for_each_role(cluster: Cluster) -> None:
+    """Nothing is asked for before the last pod is there, for until then Kueue makes no Workload."""
+    cluster.queue()
+    members = [pod(f"worker-{number}", group="gang", size=3) for number in range(2)]
+    within(cluster, *members)
+    holds(lambda: not cluster.workload() and not cluster.requests(), 2)
+    within(cluster, pod("driver", 0, group="gang", size=3))
+    request = cluster.request()
+    counts = pod_sets(cluster, request)
+    assert sorted(counts.values()) == [1, 2]
+    cluster.provision(request)
+    pods = let_go(cluster, 3)
+    role = {count: name for name, count in counts.items()}
+    steered(cluster, pods["driver"]["spec"], role[1])
+    for number in range(2):
+        steered(cluster, pods[f"worker-{number}"]["spec"], role[2])
+
+
+def test_a_stateful_set_is_one_gang(cluster: Cluster) -> None:
+    cluster.queue()
+    within(cluster, replicated("StatefulSet", 3))
+    request = cluster.request()
+    [(pod_set, count)] = pod_sets(cluster, request).items()
+    assert count == 3
+    cluster.provision(request)
+    for each in let_go(cluster, 3).values():
+        steered(cluster, each["spec"], pod_set)
+
+
+def test_each_pod_of_a_deployment_is_a_workload_of_its_own(cluster: Cluster) -> None:
+    cluster.queue()
+    within(cluster, replicated("Deployment", 2))
+    requests = eventually(lambda: found if len(found := cluster.requests()) == 2 else None)
+    for request in requests:
+        assert pod_sets(cluster, request) == {"main": 1}
+        cluster.provision(request)
+    for each in let_go(cluster, 2).values():
+        steered(cluster, each["spec"], "main")
+
+
+def test_a_leader_worker_set_has_a_workload_for_each_group(cluster: Cluster) -> None:
+    cluster.queue()
+    within(cluster, leader_worker_set(3))
+    request = cluster.request()
+    assert pod_sets(cluster, request) == {"leader": 1, "worker": 2}
+    within(cluster, *pods_of_leader_worker_set(cluster.get(LWS, "serve")))
+    cluster.provision(request)
+    pods = let_go(cluster, 3)
+    steered(cluster, pods["serve-0"]["spec"], "leader")
+    for name in ("serve-0-1", "serve-0-2"):
+        steered(cluster, pods[name]["spec"], "worker")
