@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from capacity.couplings import Bind
 from capacity.fields import Field
@@ -65,6 +66,44 @@ def _choose(demand: Pattern, choice: Choice, steps: Sequence[tuple[int, str, Mas
         room = _rooms(demand, inside, bound)
         if room is not None:
             yield from _choose(demand, Choice(inside, others, choice.room + room, (*choice.domains, (key, value))), rest)
+
+
+def by_room(demand: Pattern, field: Field, levels: Sequence[Bind]) -> Iterator[Choice]:
+    """Each choice of one domain for each of these levels, which bind one role each and all of them; the smallest come first."""
+    options = [_rooms_of(demand, field, level) for level in levels]
+    waiting = [_entry(options, (0,) * len(options))] if all(options) else []
+    known = {places for _, _, places in waiting}
+    while waiting:
+        room, _, places = heappop(waiting)
+        masks: dict[int, Part] = {}
+        for cell, mask in (part for option, place in zip(options, places, strict=True) for part in option[place][2]):
+            _, old = masks.get(id(cell), (cell, mask))
+            masks[id(cell)] = cell, tuple([a or b for a, b in zip(old, mask, strict=True)])
+        domains = tuple((level.key, option[place][1]) for level, option, place in zip(levels, options, places, strict=True))
+        yield Choice(list(masks.values()), [], room, domains)
+        for index, place in enumerate(places):
+            following = (*places[:index], place + 1, *places[index + 1 :])
+            if place + 1 < len(options[index]) and following not in known:
+                known.add(following)
+                heappush(waiting, _entry(options, following))
+
+
+Option = tuple[int, str, list[Part]]
+"""Room in a domain, its name, what is there for the roles of a level."""
+
+
+def _rooms_of(demand: Pattern, field: Field, level: Bind) -> list[Option]:
+    """The domains that can hold a level's pods by count, the smallest first."""
+    wanted = tuple([role in level.roles for role in range(len(demand))])
+    parts = [(cell, wanted) for cell in field.cells]
+    found = _by_domain(parts, field.keys.index(level.key)).items()
+    options = [(room, value, inside) for value, inside in found if (room := _rooms(demand, inside, wanted)) is not None]
+    return sorted(options, key=lambda option: option[:2])
+
+
+def _entry(options: Sequence[Sequence[Option]], places: tuple[int, ...]) -> tuple[int, tuple[str, ...], tuple[int, ...]]:
+    chosen = [option[place] for option, place in zip(options, places, strict=True)]
+    return sum(room for room, _, _ in chosen), tuple([value for _, value, _ in chosen]), places
 
 
 def _by_domain(parts: Sequence[Part], index: int) -> dict[str, list[Part]]:

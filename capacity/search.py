@@ -5,12 +5,13 @@ domains.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 
-from capacity.choices import Choice, Chosen, Mask, Part, choices, everywhere
+from capacity.choices import Choice, Chosen, Mask, Part, by_room, choices, everywhere
 from capacity.couplings import Bind, Rule, unions
 from capacity.dominance import thinned
 from capacity.drafting import draft
-from capacity.fields import Field, fields
+from capacity.fields import MAX_CHOICES, Field, fields
 from capacity.mixes import Mixes, largest, lucky_mixes, parts, safe_mixes
 from capacity.model import ZONE, Gang, Plan, Preferences, Snapshot
 from capacity.question import Question, question
@@ -50,7 +51,7 @@ def find(asked: Question, mixes: Mixes = safe_mixes) -> Plan | None:
         binds = list(unions([*levels.binds, *asked.couplings.binds, *herds]))
         best: Answer | None = None
         for field in fields(asked, binds, mixes):
-            best = _best(asked, field, best)
+            best = _free(asked, field, best) or _best(asked, field, best)
         if best is not None:
             return draft(asked, best.columns, best.solution, dict(best.domains), binds)
     return None
@@ -75,6 +76,26 @@ def least(asked: Question) -> int:
         return 0
     field = next(fields(asked, (), safe_mixes))
     return 0 if field.keys else floor(tuple(_columns(asked, field, everywhere(asked.demand, field))), asked.demand)[0]
+
+
+def _free(asked: Question, field: Field, best: Answer | None) -> Answer | None:
+    """As `_best` where each role has a level of its own and all that there is costs nothing: then the smallest domains that hold
+    their pods are the best, and no programme needs to choose. None where that is not so, or not found soon.
+    """
+    rules = [rule for rule in field.limits.rules if isinstance(rule, Bind)]
+    levels, roles = [*field.steps, *rules], list(range(len(asked.roles)))
+    if best is not None or not rules or len(rules) < len(field.limits.rules) or len(levels) != len(roles):
+        return None
+    if sorted(role for level in levels for role in level.roles) != roles or any(cell.price or cell.rank for cell in field.cells):
+        return None
+    whole, memo = replace(field, limits=replace(field.limits, keys=(), rules=())), dict[tuple[Column, ...], Solution | None]()
+    for choice in islice(by_room(asked.demand, whole, levels), MAX_CHOICES):
+        if best is not None and best.key[2] < choice.room:
+            break
+        answer = _answer(asked, whole, choice, memo, best)
+        if answer is not None and (best is None or answer.key < best.key):
+            best = answer
+    return best
 
 
 def _best(asked: Question, field: Field, best: Answer | None) -> Answer | None:

@@ -41,3 +41,24 @@ def test_the_programme_chooses_as_well(items: list[tuple[int, int, int, int]], c
         patch.setattr(fields, "MAX_CHOICES", 1)
         chosen = find(question(apart(counts), there(items), ANY))
     assert (one_by_one and one_by_one.cost) == (chosen and chosen.cost)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 8)), min_size=1, max_size=8), COUNTS)
+@settings(max_examples=100, deadline=None)
+def test_what_is_free_is_taken_as_if_chosen_one_by_one(nodes: list[tuple[int, int]], counts: tuple[int, int]) -> None:
+    asked = question(apart(counts), there([(rack, gpu, 0, 1) for rack, gpu in nodes]), ANY)
+    one_by_one = find(asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fields, "MAX_CHOICES", 1)
+        assert find(asked) == one_by_one
+
+
+def test_no_programme_chooses_among_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen(*_: object) -> None:
+        raise AssertionError("left to the programme")
+
+    monkeypatch.setattr(fields, "MAX_CHOICES", 1)
+    monkeypatch.setattr("capacity.solver.tie", chosen)
+    found = find(question(apart((2, 4)), there([(0, 8, 0, 1), (1, 6, 0, 1), (2, 8, 0, 1), (2, 3, 0, 1)]), ANY))
+    assert found is not None
+    assert [use.node.name for use in found.uses] == ["n0", "n1"]  # two pods of 3 and four of 2; the rack of n2 has room for more
