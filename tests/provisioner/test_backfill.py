@@ -118,6 +118,17 @@ def test_those_surely_over_in_time_pass_and_the_head_loses_nothing() -> None:
     assert line.begun["head"] == 30
 
 
+def test_what_the_same_pass_has_booked_counts_by_its_end_too() -> None:
+    line = Line()
+    line.ask("b", 4, 60, declared=True, rack=True)
+    line.ask("a", 1, 20, declared=True)
+    line.ask("head", 4, 60, rack=True)
+    line.ask("long", 1, 21, declared=True)
+    line.ask("short", 1, 20, declared=True)
+    line.tick()
+    assert line.begun.keys() == {"b", "a", "short"}
+
+
 def test_one_that_could_delay_the_head_by_its_timeouts_waits() -> None:
     """Run time, provision and booking timeouts, each at its longest: 2 + 26 + 1 + 1 minutes are over at 30 exactly."""
     for minutes, passes in ((26, True), (27, False)):
