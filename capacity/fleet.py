@@ -44,7 +44,7 @@ class Fleet:
         self._tiers: dict[Tier, int] = {}
         self._standings: dict[Standing, int] = {}
         self._names: Order | None = None
-        self._terms = Counter(term for node in self._nodes for term in _terms(node))
+        self._terms = Counter(term for node in self._nodes if node.pods for term in _terms(node))
         self._sizes: Counter[Size] | None = None
         self._usual: Usual = ()
         self._now_usual: Usual = ()
@@ -203,7 +203,7 @@ class Fleet:
     def usual(self) -> Usual:
         """The usual sizes of pods on the nodes."""
         if self._sizes is None:
-            self._sizes = Counter(size for node in self._nodes for size in sizes(node))
+            self._sizes = Counter(size for node in self._nodes if node.pods for size in sizes(node))
         if self._usual_at != self.version:
             self._usual_at, self._now_usual = self.version, usual(self._sizes)
         return self._now_usual
@@ -266,7 +266,11 @@ def stocked(snapshot: Snapshot) -> Snapshot:
 
 
 def _free_reader(name: str) -> Callable[[Node], int]:
-    return lambda node: max(-MOST, min(MOST, node.allocatable.get(name, 0) - node.requested.get(name, 0)))
+    def free(node: Node) -> int:
+        found = node.allocatable.get(name, 0) - node.requested.get(name, 0)
+        return found if -MOST <= found <= MOST else max(-MOST, min(MOST, found))
+
+    return free
 
 
 def _port_reader(name: str) -> Callable[[Node], int]:

@@ -43,7 +43,7 @@ def spare(pods: Usual, node: Node) -> int:
     thousandths of each resource, added up.
     """
     free = {name: amount - node.requested.get(name, 0) for name, amount in node.allocatable.items()}
-    ties = sum(_share(amount, node.allocatable[name]) for name, amount in free.items())
+    ties = sum([amount * 1000 // whole for amount, whole in zip(free.values(), node.allocatable.values(), strict=True) if whole])
     return lost(pods, free, node.allocatable) * _TIES + max(-_TIES // 2, min(_TIES // 2 - 1, ties))
 
 
