@@ -23,6 +23,7 @@ from capacity.standing import Standing, standing
 
 Tier = tuple[int, CapacityType | None]
 _CHANGES = 4096
+_STALE = 1024
 
 
 class Fleet:
@@ -162,6 +163,9 @@ class Fleet:
         """
         if kind == "spare" and self._usual != (now := self.usual()):
             self._usual = now
+            self._columns.pop(kind, None)
+        if kind == "standing" and len(self._standings) > 2 * len(self._nodes) + _STALE:
+            self._standings.clear()  # most are of bookings that are gone
             self._columns.pop(kind, None)
         found = self._columns.get((kind, name) if name else kind)
         if found is None:
