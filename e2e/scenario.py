@@ -126,7 +126,16 @@ class Scenario:
         }
         self.apply(_ours("CapacityPolicy", self.name, {**base, **spec}))
 
-    def job(self, name: str, count: int, *, rack: bool = False, seconds: int = 600, **template: Any) -> None:
+    def job(
+        self,
+        name: str,
+        count: int,
+        *,
+        rack: bool = False,
+        seconds: int = 600,
+        labels: Mapping[str, str] | None = None,
+        **template: Any,
+    ) -> None:
         """A Job of `count` pods of a whole machine each; `rack`: all in one rack; pods run for `seconds`."""
         notes = {"e2e.corral.dev/run-seconds": str(seconds), **({"corral.dev/required-topology": RACK} if rack else {})}
         spec = {
@@ -134,7 +143,7 @@ class Scenario:
             "completions": count,
             "template": {"metadata": {"annotations": notes}, "spec": {**self.pod_spec(), **template}},
         }
-        meta = {"name": name, "namespace": self.namespace, "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+        meta = {"name": name, "namespace": self.namespace, "labels": {"kueue.x-k8s.io/queue-name": "q", **(labels or {})}}
         self.kubectl("create", "-f", "-", stdin=json.dumps(_object("batch/v1", "Job", meta, {**spec, "backoffLimit": 0})))
 
     def pod_spec(self, gpus: int = 8) -> dict[str, Any]:

@@ -179,8 +179,8 @@ def test_a_restart_in_the_middle_counts_once(cluster: Cluster, admission: Progra
 def test_a_bare_workload_keeps_what_nobody_clears(cluster: Cluster) -> None:
     """No job stands behind it, so Kueue never clears its quota, as without us; nothing of ours loops over it."""
     cluster.queue(retry={"limit": 3, "backoff": "2s"})
-    containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "8"}}}]
-    containers[0]["resources"] |= {"limits": {"nvidia.com/gpu": "8"}}
+    amounts = {"cpu": "1", "nvidia.com/gpu": "8"}
+    containers = [{"name": "main", "image": "x", "resources": {"requests": amounts, "limits": amounts}}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
     spec = {"queueName": "queue", "podSets": [{"name": "main", "count": 2, "template": template}]}
     cluster.apply(made(KUEUE, "Workload", "by-hand", cluster.namespace, spec=spec))

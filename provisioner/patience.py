@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Self
 
 LOOKS = 3
 """Times that each cloud must have been asked: one odd answer fails nothing."""
@@ -17,7 +18,7 @@ class Patience:
     _since: dict[Key, datetime] = field(default_factory=dict)
     _before: dict[Key, datetime] = field(default_factory=dict)
 
-    def on(self) -> "Patience":
+    def on(self) -> Self:
         """For a new pass: what the pass before didn't ask for is forgotten."""
         self._before, self._since = self._since, {}
         return self

@@ -1,0 +1,128 @@
+"""Who waits, and at whose cost: a hopeless gang of high priority, and a big one before a stream of small ones, all for real."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from e2e.api import Watch, path
+from e2e.scenario import Scenario, condition, is_true, until
+from kube import resources
+
+Json = dict[str, Any]
+
+
+class History:
+    """All versions of the namespace's Workloads, by the name of the job."""
+
+    def __init__(self, corner: Scenario) -> None:
+        self.versions: dict[str, list[Json]] = {}
+        self._watch = Watch(corner.stack.plane.kubeconfig, path(resources.WORKLOADS, corner.namespace))
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._watch.close()
+        self._thread.join(5)
+
+    def _follow(self) -> None:
+        for line in self._watch:
+            found = json.loads(line)["object"]
+            for owner in found["metadata"].get("ownerReferences") or ():
+                self.versions.setdefault(owner["name"], []).append(found)
+
+    def times(self, job: str, kind: str) -> int:
+        """How often the condition turned True."""
+        return len({condition(each, kind)["lastTransitionTime"] for each in self.versions[job] if is_true(each, kind)})
+
+
+@pytest.fixture
+def history(corner: Scenario) -> Iterator[History]:
+    made = History(corner)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def urgent(corner: Scenario) -> Iterator[str]:
+    """A priority class above that of all others."""
+    corner.apply(
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "WorkloadPriorityClass",
+            "metadata": {"name": corner.name},
+            "value": 1000,
+        }
+    )
+    yield corner.name
+    corner.kubectl("delete", "workloadpriorityclass", corner.name)
+
+
+def limit_quota(corner: Scenario, gpus: int) -> None:
+    quotas = {"cpu": "10000", "memory": "100Ti", "nvidia.com/gpu": str(gpus)}
+    given = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
+    group = {"coveredResources": [*quotas], "flavors": [{"name": corner.name, "resources": given}]}
+    patch = json.dumps({"spec": {"resourceGroups": [group]}})
+    corner.kubectl("patch", "clusterqueue", corner.name, "--type", "merge", "-p", patch)
+
+
+def in_backoff(corner: Scenario, job: str) -> bool:
+    workload = corner.workload(job)
+    waits = workload["status"].get("requeueState", {}).get("requeueAt")
+    return bool(waits) and condition(workload, "QuotaReserved").get("status") == "False"
+
+
+def test_a_hopeless_gang_of_high_priority_holds_up_nobody(corner: Scenario, urgent: str, history: History) -> None:
+    """Three machines in a rack, where no rack has more than two, and a quota that is enough for it alone."""
+    policy = {"timeouts": {"queued": "24h"}, "retry": {"limit": 2, "backoff": "6s", "maxBackoff": "6s"}}
+    corner.set_up(sources=("reserved",), policy=policy)
+    limit_quota(corner, 24)
+    corner.job("hopeless", 3, labels={"kueue.x-k8s.io/priority-class": urgent}, rack=True)
+    until(lambda: in_backoff(corner, "hopeless"), seconds=40, what="it fails long before timeouts.queued")
+    entry = corner.workload("hopeless")["status"]["admissionChecks"][0]
+    assert entry["message"].startswith("Attempt 1 of 3 failed: TopologyUnsatisfied: needs 3 pods in one topology.corral.dev/rack")
+    assert "it would not fit even if all were free" in entry["message"]
+
+    corner.job("modest", 2, rack=True, seconds=12)
+    until(lambda: len(corner.bound("modest")) == 2, what="another runs meanwhile")
+    before = len(history.versions["hopeless"])
+    time.sleep(8)  # its backoff is over, and the quota is in use: it waits in the queue like any other
+    assert len(history.versions["hopeless"]) - before < 6
+    until(lambda: is_true(corner.workload("modest"), "Finished"), what="the other has run to its end")
+
+    until(lambda: corner.workload("hopeless")["spec"]["active"] is False, seconds=90, what="the end of its attempts")
+    assert history.times("hopeless", "QuotaReserved") == 3
+    assert len(history.versions["hopeless"]) < 60, Counter(
+        each["metadata"]["generation"] for each in history.versions["hopeless"]
+    )
+    assert not corner.bound("hopeless")
+    assert len(corner.machines()) == 2, "nothing was bought for it"
+
+
+def test_a_big_gang_gets_its_turn_before_small_ones_that_came_later(corner: Scenario, history: History) -> None:
+    """All four machines of the reservation, and always more small jobs than there are machines."""
+    corner.set_up(sources=("reserved",), policy={"timeouts": {"queued": "10m", "provision": "60s", "booking": "60s"}})
+    small = 0
+    for small in range(1, 6):
+        corner.job(f"small-{small}", 1, seconds=4)
+    until(lambda: is_true(corner.workload("small-1"), "Admitted"), what="the small ones run")
+    corner.job("big", 4, seconds=4)
+    later: list[str] = []
+    end = time.monotonic() + 100
+    while not is_true(corner.workload("big"), "Admitted"):
+        assert time.monotonic() < end, condition(corner.requests()[-1], "Provisioned")
+        if len(later) < 20:
+            small += 1
+            corner.job(f"small-{small}", 1, seconds=4)
+            later.append(f"small-{small}")
+        time.sleep(1)
+    until(lambda: len(corner.bound("big")) == 4, what="the big one is bound whole")
+    begun = condition(corner.workload("big"), "Admitted")["lastTransitionTime"]
+    passed = [name for name in later if is_true(corner.workload(name), "Admitted")]
+    assert all(condition(corner.workload(name), "Admitted")["lastTransitionTime"] >= begun for name in passed)
+    assert len(later) > 3
+    until(lambda: is_true(corner.workload(later[0]), "Admitted"), what="the small ones go on")
