@@ -66,15 +66,24 @@ class Cluster:
             made(KUEUE, "LocalQueue", "queue", self.namespace, spec={"clusterQueue": name}),
         )
 
-    def job(self, name: str = "job", pods: int = 4, annotations: dict[str, str] | None = None) -> None:
+    def job(
+        self,
+        name: str = "job",
+        pods: int = 4,
+        annotations: dict[str, str] | None = None,
+        labels: dict[str, str] | None = None,
+        **pod: Any,
+    ) -> None:
+        """`pod` are further fields of the pods' spec."""
         resources = {"cpu": "1", "nvidia.com/gpu": "8"}
         containers = [{"name": "main", "image": "x", "resources": {"limits": resources}}]
         template = {
             "metadata": {"annotations": {"e2e.corral.dev/run-seconds": "600"}},
-            "spec": {"restartPolicy": "Never", "containers": containers},
+            "spec": {"restartPolicy": "Never", "containers": containers, **pod},
         }
         item = made("batch/v1", "Job", name, self.namespace)
-        item["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "queue"}, "annotations": annotations or {}}
+        marks = {"kueue.x-k8s.io/queue-name": "queue", **(labels or {})}
+        item["metadata"] |= {"labels": marks, "annotations": annotations or {}}
         self.apply({**item, "spec": {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template}})
 
     def node(self, name: str) -> None:

@@ -48,15 +48,30 @@ def states(cluster: Cluster) -> dict[str, tuple[str, str]]:
 
 
 def say(cluster: Cluster, check: str, state: str, message: str = "by the test", **more: Any) -> None:
-    """Writes one entry of the only Workload and leaves the others as they are, as another check's controller would."""
-    workload = eventually(cluster.workload)
+    """Writes one entry of the only Workload and leaves the others as they are, as another check's controller would.
+
+    Raises LookupError with the server's words for an entry that is refused.
+    """
     entry = {"name": check, "state": state, "message": message, "lastTransitionTime": now(), **more}
-    kept = [each for each in status_of(workload).get("admissionChecks") or () if each["name"] != check]
-    patch = {
-        "metadata": {"resourceVersion": workload["metadata"]["resourceVersion"]},
-        "status": {"admissionChecks": [*kept, entry]},
-    }
-    cluster.api.merge(resources.WORKLOADS, cluster.namespace, workload["metadata"]["name"], patch, subresource="status")
+    eventually(lambda: _said(cluster, entry))
+
+
+def _said(cluster: Cluster, entry: Json) -> bool:
+    """False when somebody else has written meanwhile."""
+    workload = eventually(cluster.workload)
+    entries = status_of(workload).get("admissionChecks") or ()
+    before: Json = next((each for each in entries if each["name"] == entry["name"]), {})
+    counted = {key: before[key] for key in ("retryCount",) if key in before}
+    kept = [each for each in entries if each["name"] != entry["name"]]
+    status = {"admissionChecks": [*kept, {**counted, **entry}]}
+    patch = {"metadata": {"resourceVersion": workload["metadata"]["resourceVersion"]}, "status": status}
+    try:
+        cluster.api.merge(resources.WORKLOADS, cluster.namespace, workload["metadata"]["name"], patch, subresource="status")
+    except LookupError as error:
+        if "the object has been modified" not in str(error):
+            raise
+        return False
+    return True
 
 
 def by_hand(cluster: Cluster, *pod_sets: Json, name: str = "by-hand", annotations: dict[str, str] | None = None) -> None:
@@ -133,3 +148,33 @@ def forbidden(cluster: Cluster, kind: Kind, body: Json) -> Iterator[None]:
     finally:
         cluster.kubectl("delete", f"{policy},{policy}Binding", name, "--wait=false")
     eventually(allowed)
+
+
+def second_flavor(cluster: Cluster, first: int = 64, second: int = 64) -> str:
+    """The name of another flavor in the queue, tried when the quota of devices in the first one is short."""
+    name = f"{cluster.namespace}-b"
+    cluster.apply(made(KUEUE, "ResourceFlavor", name, spec={"nodeLabels": {"pool": name}}))
+    flavors = [_quotas(cluster.namespace, first), _quotas(name, second)]
+    groups = [{"coveredResources": ["cpu", "nvidia.com/gpu"], "flavors": flavors}]
+    cluster.api.merge(resources.CLUSTER_QUEUES, "", cluster.namespace, {"spec": {"resourceGroups": groups}})
+    return name
+
+
+def _quotas(flavor: str, gpus: int) -> Json:
+    amounts = {"cpu": 100, "nvidia.com/gpu": gpus}
+    return {"name": flavor, "resources": [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]}
+
+
+def queue_reason(cluster: Cluster) -> str:
+    """Why the queue is active or not, in Kueue's words."""
+    found = status_of(cluster.get(resources.CLUSTER_QUEUES, cluster.namespace)).get("conditions") or ()
+    return next((each["reason"] for each in found if each["type"] == "Active"), "")
+
+
+def suspended(cluster: Cluster, job: str = "job") -> bool:
+    return bool(cluster.get(resources.JOBS, job)["spec"]["suspend"])
+
+
+def requeue_at(cluster: Cluster) -> str:
+    """When Kueue will requeue the only Workload, "" when it has no plan to."""
+    return str((status_of(cluster.workload()).get("requeueState") or {}).get("requeueAt") or "")

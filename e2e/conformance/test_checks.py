@@ -2,12 +2,13 @@
 
 import pytest
 
-from e2e.cluster import KUEUE, Cluster, Json, eventually, holds, made, status_of
+from e2e.cluster import KUEUE, Cluster, Json, eventually, holds, made
 from e2e.conformance.scene import (
     activate,
     conditions,
     delete,
     foreign_check,
+    queue_reason,
     requests_by,
     say,
     second_check,
@@ -134,9 +135,3 @@ def test_an_entry_whose_check_is_gone_is_nobodys(cluster: Cluster) -> None:
     eventually(lambda: set(states(cluster)) == {cluster.namespace} and len(cluster.requests()) == 1)
     cluster.provision(found[cluster.namespace])
     eventually(lambda: cluster.is_true("Admitted"))
-
-
-def queue_reason(cluster: Cluster) -> str:
-    """Why the queue is active or not, in Kueue's words."""
-    conditions = status_of(cluster.get(resources.CLUSTER_QUEUES, cluster.namespace)).get("conditions") or ()
-    return next((each["reason"] for each in conditions if each["type"] == "Active"), "")

@@ -42,7 +42,7 @@ def wants(kind: str, resource: str, where: str = "containers") -> Json:
 @pytest.mark.parametrize(
     ("given", "options", "expected"),
     [
-        pytest.param(workload(), {}, {"main": 4}, id="count of the template", marks=pytest.mark.row("3.1-38")),
+        pytest.param(workload(), {}, {"main": 4}, id="count of the template", marks=pytest.mark.row("3.1-38", "3.9-118")),
         pytest.param(workload(assignments=[assignment(count=3)]), {}, {"main": 3}, id="partial admission"),
         pytest.param(workload(assignments=[assignment(count=0)]), {}, {}, id="admitted count zero"),
         pytest.param(workload(pod_set(count=0)), {}, {}, id="spec count zero"),
@@ -114,6 +114,7 @@ def test_a_pod_set_without_assignment_is_named() -> None:
         gang(workload(pod_set("a"), pod_set("b"), assignments=[assignment("a")]))
 
 
+@pytest.mark.row("3.9-117")
 def test_missing_flavor_is_named() -> None:
     with pytest.raises(FlavorMissingError, match='ResourceFlavor "h100" of pod set "main" is not there'):
         gang(workload(), flavors={})
