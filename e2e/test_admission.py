@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from e2e.cluster import KUEUE, Cluster, Kubectl, eventually, holds, made
-from e2e.controlplane.cluster import ControlPlaneError
 from e2e.stack import Program
 from kube import resources
 
@@ -58,7 +57,7 @@ def bound(cluster: Cluster) -> list[str]:
     return [pod["spec"]["nodeName"] for pod in cluster.get(resources.PODS)["items"] if "nodeName" in pod["spec"]]
 
 
-@pytest.mark.row("3.1-11", "3.1-45", "3.1-47")
+@pytest.mark.row("3.1-11", "3.1-45", "3.1-47", "3.5-12")
 def test_a_failed_attempt_is_followed_by_another(cluster: Cluster) -> None:
     cluster.queue(retry={"limit": 1, "backoff": "2s", "maxBackoff": "10s"})
     cluster.job()
@@ -76,6 +75,7 @@ def test_a_failed_attempt_is_followed_by_another(cluster: Cluster) -> None:
     assert cluster.entry()["state"] == "Ready"
 
 
+@pytest.mark.row("W1", "3.10-01")
 def test_the_wait_counts_from_the_failure(cluster: Cluster) -> None:
     """Kueue's own controller keeps the old transition time, so that a late failure has no backoff at all (reference W1)."""
     cluster.queue(retry={"limit": 1, "backoff": "4s", "maxBackoff": "10s"})
@@ -111,7 +111,7 @@ def test_the_end_of_attempts_deactivates_the_workload(cluster: Cluster, limit: i
     eventually(lambda: cluster.entry()["state"] == "Pending")
 
 
-@pytest.mark.row("3.1-44", "3.1-46")
+@pytest.mark.row("3.1-44", "3.1-46", "W20")
 def test_preemption_gives_the_capacity_back_and_starts_anew(cluster: Cluster) -> None:
     cluster.queue(quota=32)
     first = cluster.admitted()
@@ -140,7 +140,7 @@ def test_preemption_gives_the_capacity_back_and_starts_anew(cluster: Cluster) ->
     eventually(lambda: cluster.is_true("Admitted"))
 
 
-@pytest.mark.row("3.1-10")
+@pytest.mark.row("3.1-10", "W20")
 def test_a_finished_job_gives_its_capacity_back(cluster: Cluster) -> None:
     cluster.queue()
     cluster.admitted()
@@ -171,7 +171,7 @@ def test_deleted_jobs_leave_nothing(cluster: Cluster) -> None:
     eventually(lambda: not cluster.workload())
 
 
-@pytest.mark.row("3.1-17", "3.1-22")
+@pytest.mark.row("3.1-17", "3.1-22", "3.5-08", "3.5-10")
 def test_a_running_job_survives_whatever_becomes_of_its_request(cluster: Cluster) -> None:
     cluster.queue()
     request = cluster.admitted()
@@ -183,7 +183,7 @@ def test_a_running_job_survives_whatever_becomes_of_its_request(cluster: Cluster
     holds(lambda: cluster.is_true("Admitted") and not cluster.requests() and cluster.entry()["state"] == "Ready")
 
 
-@pytest.mark.row("3.1-19")
+@pytest.mark.row("3.1-19", "3.5-05")
 def test_revoked_capacity_ends_a_running_job(cluster: Cluster) -> None:
     cluster.queue()
     request = cluster.admitted()
@@ -238,6 +238,7 @@ def test_a_policy_taken_away_is_named_and_its_return_goes_on(cluster: Cluster) -
     eventually(lambda: cluster.is_true("Admitted"))
 
 
+@pytest.mark.row("W13", "3.10-08")
 def test_names_of_240_characters(cluster: Cluster) -> None:
     cluster.queue()
     name = "w" * 240
@@ -272,6 +273,7 @@ def test_the_policy_is_not_the_users_to_choose(cluster: Cluster) -> None:
     assert "provreq.kueue.x-k8s.io/policy" in cluster.events()["AdmissionCheckUpdated"]
 
 
+@pytest.mark.row("3.10-11")
 def test_kueues_own_controller_leaves_our_requests_alone(cluster: Cluster) -> None:
     """The in-tree controller deletes requests that bear a workload as owner; it runs here, as the CRD was there at its start."""
     cluster.queue()
@@ -289,6 +291,7 @@ def test_kueues_own_controller_leaves_our_requests_alone(cluster: Cluster) -> No
     holds(lambda: [each["metadata"]["uid"] for each in cluster.requests()] == [request["metadata"]["uid"]])
 
 
+@pytest.mark.row("3.10-17")
 def test_a_restart_goes_on_where_it_was(cluster: Cluster, admission: Program) -> None:
     cluster.queue()
     cluster.job()
@@ -322,7 +325,7 @@ def test_settings_that_cant_be_used_are_named(tmp_path: Path) -> None:
         program.start()
 
 
-def test_kubectl_refuses_parameters_without_a_kind(cluster: Cluster) -> None:
+def test_parameters_without_a_kind_are_refused(cluster: Cluster) -> None:
     """The API server itself refuses half a reference; the check never sees it."""
-    with pytest.raises(ControlPlaneError):
+    with pytest.raises(LookupError, match=r"parameters\.kind"):
         cluster.queue(parameters={"apiGroup": "corral.dev", "name": "x"})

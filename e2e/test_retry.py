@@ -53,6 +53,7 @@ def in_backoff(cluster: Cluster) -> bool:
     return free and cluster.entry()["state"] == "Pending" and bool(requeue_at(cluster))
 
 
+@pytest.mark.row("W2", "3.10-01", "3.5-13")
 def test_a_backoff_holds_no_quota(cluster: Cluster) -> None:
     """Another workload has the quota while the first waits; then attempts go on, numbered, until the limit."""
     cluster.queue(quota=32, retry={"limit": 2, "backoff": "6s", "maxBackoff": "6s"})
@@ -90,6 +91,7 @@ def instant(given: Json) -> datetime:
     return datetime.fromisoformat(given["lastTransitionTime"])
 
 
+@pytest.mark.row("W2")
 def test_others_run_meanwhile(cluster: Cluster) -> None:
     cluster.queue(quota=32, retry={"limit": 2, "backoff": "60s"})
     cluster.job()
@@ -101,6 +103,7 @@ def test_others_run_meanwhile(cluster: Cluster) -> None:
     assert not is_true(workload_of(cluster, "job"), "QuotaReserved")
 
 
+@pytest.mark.row("W6", "3.10-06")
 def test_success_ends_the_count(cluster: Cluster) -> None:
     """Kueue's own controller counts on over months, until a workload that ran fine is refused (reference W6)."""
     cluster.queue(quota=32, retry={"limit": 1, "backoff": "1s"})

@@ -76,7 +76,7 @@ def test_workloads_without_a_check_of_ours_are_left_alone(cluster: Cluster) -> N
     holds(lambda: [each["metadata"]["name"] for each in cluster.requests()] == ["stranger"], 1)
 
 
-@pytest.mark.row("3.1-04")
+@pytest.mark.row("3.1-04", "3.5-09")
 def test_a_request_without_terms_waits_for_them(cluster: Cluster) -> None:
     """Kueue stops a queue whose check is inactive, so the policy goes while a request is open, and then the request."""
     cluster.queue()
@@ -107,7 +107,7 @@ def test_the_request_of_a_check_that_was_taken_away_goes(cluster: Cluster) -> No
     eventually(lambda: cluster.is_true("Admitted"))
 
 
-@pytest.mark.row("3.1-08", "3.1-49", "3.1-53")
+@pytest.mark.row("3.1-08", "3.1-49", "3.1-53", "3.10-17")
 def test_a_request_half_made_is_completed(cluster: Cluster, admission: Program) -> None:
     cluster.queue()
     by_hand(cluster, pod_set("first"), pod_set("second", count=3))
@@ -127,7 +127,7 @@ def test_a_request_half_made_is_completed(cluster: Cluster, admission: Program) 
     assert [each["metadata"]["uid"] for each in cluster.requests()] == [again["metadata"]["uid"]]
 
 
-@pytest.mark.row("3.1-09", "3.1-32", "3.1-33")
+@pytest.mark.row("3.1-09", "3.1-32", "3.1-33", "3.5-09")
 def test_an_attempt_keeps_its_terms_and_the_next_has_the_new_ones(cluster: Cluster) -> None:
     """The old request can't go away, for somebody's finalizer holds it; the new one counts all the same."""
     cluster.queue(retry=QUICK)
@@ -188,7 +188,7 @@ def test_only_pod_sets_with_a_managed_resource_are_asked_for(cluster: Cluster, k
     assert [each["name"] for each in cluster.entry()["podSetUpdates"]] == ["needy"]
 
 
-@pytest.mark.row("3.1-20")
+@pytest.mark.row("3.1-20", "3.5-06")
 def test_capacity_revoked_before_admission_rejects(cluster: Cluster) -> None:
     cluster.queue()
     cluster.job()
@@ -197,7 +197,7 @@ def test_capacity_revoked_before_admission_rejects(cluster: Cluster) -> None:
     assert "to Rejected with message: BlockEnded: the capacity block ended" in cluster.events()["AdmissionCheckUpdated"]
 
 
-@pytest.mark.row("3.1-21")
+@pytest.mark.row("3.1-21", "3.5-07")
 def test_capacity_revoked_from_a_finished_workload_changes_nothing(cluster: Cluster, admission: Program) -> None:
     cluster.queue()
     request = cluster.admitted()
@@ -253,7 +253,7 @@ def test_what_can_not_be_made_is_told_and_tried_again(cluster: Cluster, kind: Ki
     eventually(lambda: cluster.is_true("Admitted"))
 
 
-@pytest.mark.row("3.1-28")
+@pytest.mark.row("3.1-28", "W18")
 def test_provisioned_without_a_booking_admits_nothing(cluster: Cluster) -> None:
     cluster.queue()
     cluster.job()
@@ -273,7 +273,7 @@ def test_provisioned_without_a_booking_admits_nothing(cluster: Cluster) -> None:
         pytest.param("IdenticalWorkloadSchedulingRequirements", id="requirements", marks=pytest.mark.row("3.1-30")),
     ],
 )
-@pytest.mark.row("3.1-34", "3.1-36")
+@pytest.mark.row("3.1-34", "3.1-36", "W19", "3.10-14", "3.5-16", "3.10-09")
 def test_pod_sets_are_not_merged(cluster: Cluster, merging: str) -> None:
     """A policy of Kueue's config to merge is of no effect, and an empty pod set is in nobody's way."""
     managed(cluster, podSetMergePolicy=merging)
@@ -311,7 +311,7 @@ def test_a_workload_whose_pods_are_all_over_needs_no_request(cluster: Cluster) -
     assert not cluster.requests()
 
 
-@pytest.mark.row("3.1-43")
+@pytest.mark.row("3.1-43", "3.5-20", "W19", "3.10-14")
 def test_a_workload_without_pods_needs_no_request(cluster: Cluster) -> None:
     cluster.queue()
     by_hand(cluster, pod_set(count=0), pod_set("other", count=0))
