@@ -95,6 +95,7 @@ class View:
     `fingerprint` names the attempt that should be under way: workload uid, check, attempt, reservation, flavors and counts.
     `requeue_at` is when Kueue tries again, "" unless it waits for that. `pod_sets` need capacity. `obstacle` says why no request
     can be made for now, and the remedy; `mistake` why none can ever be made for this workload.
+    `runs`: pods of an elastic job run that this Workload, once evicted, would stop.
     """
 
     entry: Entry
@@ -110,6 +111,7 @@ class View:
     obstacle: str = ""
     mistake: str = ""
     requests: tuple[Request, ...] = ()
+    runs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +147,13 @@ def decide(view: View, now: datetime) -> Decision:
         return _without_quota(view)
     if not view.active:
         return NOTHING
-    current = _current(view)
+    current = current_of(view)
     if view.admitted:
         return _running(view, current)
     if view.entry.state in (State.RETRY, State.REJECTED):
         return NOTHING
-    return _begin(view) if current is None else _follow(view, current, now)
+    enough = view.runs and not (view.pod_sets or view.obstacle or view.mistake)  # an elastic job that shrank while it waited
+    return _begin(view) if current is None or enough else _follow(view, current, now)
 
 
 def booking_key(booking: str, pod_set: str) -> str:
@@ -171,7 +174,7 @@ def bounded(message: str, limit: int = MESSAGE_LIMIT) -> str:
     return message if len(message) <= limit else message[: limit - 1] + "…"
 
 
-def _current(view: View) -> Request | None:
+def current_of(view: View) -> Request | None:
     """The request of the attempt under way; of two (made under different settings by two leaders) the older one."""
     matching = [r for r in view.requests if r.fingerprint == view.fingerprint and not r.deleting]
     return min(matching, key=lambda r: (r.created, r.name), default=None)

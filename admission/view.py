@@ -1,9 +1,9 @@
 """From the stores to the view that the decision is made on, and to the attempt that it may ask for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from admission import requests
+from admission import requests, slices
 from admission.decide import Entry, RetryRule, View
 from admission.gang import AssignmentMissingError, FlavorMissingError, Member, WorkloadMistakeError, members
 from admission.requests import CHECK, WORKLOAD_UID, Attempt
@@ -85,7 +85,12 @@ def requests_of(stores: Stores, workload: Workload) -> dict[str, list[Provisioni
 
 
 def view(
-    workload: Workload, entry: AdmissionCheckState, prospect: Prospect, retry: RetryRule, present: list[ProvisioningRequest]
+    workload: Workload,
+    entry: AdmissionCheckState,
+    prospect: Prospect,
+    retry: RetryRule,
+    present: list[ProvisioningRequest],
+    runs: bool = False,
 ) -> View:
     """What the decision needs to know."""
     number, requeue = requests.number(workload, entry, present), workload.status.requeue_state
@@ -103,7 +108,13 @@ def view(
         obstacle=prospect.obstacle,
         mistake=prospect.mistake,
         requests=tuple(map(requests.seen, present)),
+        runs=runs,
     )
+
+
+def running(stores: Stores, workload: Workload) -> Mapping[str, int]:
+    """Pods by pod set of an elastic job that run while this Workload waits for more of them."""
+    return slices.running(workload, stores.workloads.get)
 
 
 def retry_of(conditions: Terms | Unusable) -> RetryRule:
@@ -160,4 +171,5 @@ def _gang(stores: Stores, workload: Workload, check: str, conditions: Terms) -> 
         raise _QueueMissingError(f'ClusterQueue "{name}" is not there')
     on_flavors = next((rule.on_flavors for rule in queue.checks if rule.name == check), ())
     flavors = {flavor.metadata.name: flavor for flavor in stores.flavors.values()}
-    return members(workload, on_flavors, conditions.managed, flavors, _maker(stores, workload))
+    gang = members(workload, on_flavors, conditions.managed, flavors, _maker(stores, workload))
+    return slices.added(workload, gang, running(stores, workload)) if slices.elastic(workload) else gang

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from admission import journeys, requests
+from admission import journeys, requests, slices
 from admission.decide import LOOK_AGAIN, Change, Decision, Request, State, bounded, decide
 from admission.gang import WorkloadMistakeError
 from admission.release import Push, push
 from admission.requests import Attempt
-from admission.view import Prospect, Stores, own_entries, prospect, requests_of, retry_of, terms_of, view
+from admission.view import Prospect, Stores, own_entries, prospect, requests_of, retry_of, running, terms_of, view
 from admission.writer import make_request, remove_request, write_entries, write_push
 from kube.kueue import AdmissionCheckState, Workload
 from runtime.client import Client
@@ -89,6 +89,7 @@ class Workloads:
         present = requests_of(self._stores, workload)
         turn = Turn(workload, own_entries(self._stores, workload))
         begins = workload.quota_reserved and not workload.admitted
+        runs = begins and bool(running(self._stores, workload))
         for entry in turn.own:
             check = self._stores.checks.get(("", entry.name))
             assert check is not None
@@ -96,8 +97,9 @@ class Workloads:
             trace = {self._annotation: traceparent(workload.metadata.uid)}
             found = prospect(self._stores, workload, entry, conditions, trace) if begins else Prospect()
             turn.prospects[entry.name] = found
-            seen = view(workload, entry, found, retry_of(conditions), present.get(entry.name, []))
-            turn.decisions[entry.name] = decide(seen, self._now())
+            seen = view(workload, entry, found, retry_of(conditions), present.get(entry.name, []), runs)
+            decision = decide(seen, self._now())
+            turn.decisions[entry.name] = slices.spared(seen, decision, self._now()) if runs else decision
         if not (workload.admitted and not workload.finished):
             turn.orphans = _orphans(workload, present)
         return turn

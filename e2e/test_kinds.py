@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from e2e.cluster import BOOKING, Cluster, eventually, holds
+from e2e.kinds.look import asked
 from e2e.kinds.objects import LWS, WHOLE, Case, leader_worker_set, pod, pods_of_leader_worker_set, replicated
 from kube import resources
 
@@ -15,12 +16,12 @@ TOLERATION = {"key": "corral.dev/booked", "operator": "Exists", "effect": "NoSch
 
 def pod_sets(cluster: Cluster, request: Json) -> dict[str, int]:
     """Names and counts that the request asks for; each template must bear its pod set's name and the flavor's selector."""
-    names = request["metadata"]["annotations"]["corral.dev/pod-sets"].split(",")
-    for name, each in zip(names, request["spec"]["podSets"], strict=True):
+    counts = asked(request)
+    for name, each in zip(counts, request["spec"]["podSets"], strict=True):
         template = cluster.get(resources.POD_TEMPLATES, each["podTemplateRef"]["name"])
         assert template["metadata"]["labels"]["corral.dev/pod-set"] == name
         assert template["template"]["spec"]["nodeSelector"]["pool"] == cluster.namespace
-    return dict(zip(names, (each["count"] for each in request["spec"]["podSets"]), strict=True))
+    return counts
 
 
 def steered(cluster: Cluster, spec: Json, pod_set: str) -> None:

@@ -77,7 +77,7 @@ def _localised(manifest: Manifest, port: int) -> Manifest:
 def _kustomized(kubectl: Path) -> list[Manifest]:
     def build_all() -> list[Manifest]:
         folder = build.kueue_module() / "config/default"
-        command = [kubectl, "kustomize", folder]
+        command = [str(kubectl), "kustomize", str(folder)]
         return _load(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
 
     return _kept("manifests.json", build_all)

@@ -5,7 +5,7 @@ it carry the same.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kube.resources import Kind
@@ -57,12 +57,13 @@ def _specs(**paths: tuple[str | int, ...]) -> PodSpecs:
 
 
 def _kubeflow(plural: str, kind: str, field: str, *roles: str) -> Case:
-    replicas = {role: {"replicas": 1 if role != "Worker" else 3, "template": _named(kind)} for role in roles}
+    counts = {role: 3 if role == "Worker" else 1 for role in roles}
+    replicas = {role: {"replicas": count, "template": _named(kind)} for role, count in counts.items()}
     paths: dict[str, tuple[str | int, ...]] = {role.lower(): (field, role, "template", "spec") for role in roles}
     return Case(
         Kind("kubeflow.org", "v1", plural, kind),
         {field: replicas},
-        {role.lower(): replicas[role]["replicas"] for role in roles},
+        {role.lower(): count for role, count in counts.items()},
         _specs(**paths),
         lambda found: not found["spec"]["runPolicy"]["suspend"],
     )
@@ -297,3 +298,18 @@ def _lws_pod(name: str, index: int, found: Json) -> Json:
     notes = {**(meta.get("annotations") or {}), f"{_LWS}size": "3"} | ({f"{_LWS}leader-name": leader} if index else {})
     made = {"name": f"{leader}-{index}" if index else leader, "labels": {**(meta.get("labels") or {}), **labels}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {**made, "annotations": notes}, "spec": found["spec"]}
+
+
+# --- variants of kinds ----------------------------------------------------------------------------------------------------
+
+
+def replicated_jobs(pods: Mapping[str, int], selectors: Mapping[str, Mapping[str, str]] | None = None) -> Case:
+    """A JobSet of replicated jobs with equal templates but for their node selectors."""
+    chosen = {name: {"nodeSelector": dict(selector)} for name, selector in (selectors or {}).items()}
+    jobs = [_replicated(name, 1, count, **chosen.get(name, {})) for name, count in pods.items()]
+    return replace(JOB_SET, spec={"replicatedJobs": jobs}, pod_sets=pods)
+
+
+def workers_of_ray(workers: Mapping[str, int], **more: Any) -> Case:
+    """A RayCluster of a head without GPUs and these groups."""
+    return replace(RAY_CLUSTER, spec={**_ray(workers), **more}, pod_sets={"head": 1, **workers})

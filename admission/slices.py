@@ -1,0 +1,78 @@
+"""Elastic jobs: Kueue gives a job that grows a new Workload of its whole new size, a slice, which replaces the older one.
+
+As in Kueue v0.17.0 (pkg/workloadslicing): the older slice is Finished as soon as the new one holds quota, and the job's pods run
+on; pods that come on top wait, gated, until the new slice is admitted. A job that shrinks has its count lowered in place.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from admission.decide import LOOK_AGAIN, Change, Decision, State, View, bounded, current_of
+from admission.gang import Member
+from kube.kueue import Workload
+
+ELASTIC = "kueue.x-k8s.io/elastic-job"
+REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+REPLACED = "WorkloadSliceReplaced"
+
+Find = Callable[[tuple[str, str]], Workload | None]
+"""A Workload by (namespace, name)."""
+
+
+def elastic(workload: Workload) -> bool:
+    return workload.metadata.annotations.get(ELASTIC) == "true"
+
+
+def running(workload: Workload, find: Find) -> Mapping[str, int]:
+    """How many pods of each pod set the job may run already, on capacity of the slice that was admitted last; {} for none.
+
+    A slice that was evicted since has stopped the job with all its pods. Where an older slice can't be looked up, nothing is
+    taken to run: the whole size is asked for again, rather than too little.
+    """
+    while elastic(workload) and workload.condition("Evicted") is None:
+        older = find(_key(workload))
+        if older is None or not _replaced(older) or _job(older) != _job(workload):
+            return {}
+        if older.admitted:
+            return {} if older.evicted else {each.name: each.count for each in older.spec.pod_sets}
+        workload = older
+    return {}
+
+
+def added(workload: Workload, gang: Iterable[Member], runs: Mapping[str, int]) -> tuple[Member, ...]:
+    """The gang without the pods that run already and those that the job, shrunk since, doesn't want any more."""
+    wanted = {each.name: each.count for each in workload.spec.pod_sets}
+    counted = ((each, min(each.count, wanted[each.name]) - runs.get(each.name, 0)) for each in gang)
+    return tuple(replace(each, count=count) for each, count in counted if count > 0)
+
+
+def spared(view: View, decision: Decision, now: datetime) -> Decision:
+    """The decision, but without Retry and Rejected, which would stop the pods that run.
+
+    Those to be added wait, and what another attempt may mend is tried again: not before the first backoff since the last attempt.
+    """
+    failed, current = decision.change, current_of(view)
+    if failed is None or failed.state not in (State.RETRY, State.REJECTED):
+        return decision
+    left = (current.created + timedelta(seconds=view.retry.wait(1)) - now).total_seconds() if current else LOOK_AGAIN
+    if current and failed.state == State.RETRY and left <= 0:
+        return replace(decision, change=None, delete=(current, *decision.delete))
+    message = bounded(f"The pods that run go on, those to be added wait: {failed.message}")
+    pending = None if (view.entry.state, view.entry.message) == (State.PENDING, message) else Change(State.PENDING, message)
+    return replace(decision, change=pending, look_again=left if left > 0 else None)
+
+
+def _key(workload: Workload) -> tuple[str, str]:
+    namespace, _, name = workload.metadata.annotations.get(REPLACES, "").partition("/")
+    return namespace, name
+
+
+def _replaced(workload: Workload) -> bool:
+    finished = workload.condition("Finished")
+    return finished is not None and finished.status == "True" and finished.reason == REPLACED
+
+
+def _job(workload: Workload) -> str | None:
+    """UID of the job that both slices must be of: whoever writes an annotation doesn't get another's capacity counted."""
+    return next((owner.uid for owner in workload.metadata.owner_references if owner.controller), None)
