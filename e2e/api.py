@@ -38,6 +38,14 @@ class Answer:
         return sorted((c.get("field", ""), c.get("reason", ""), c.get("message", "")) for c in causes)
 
 
+def _plural(kind: str) -> str:
+    """As Kubernetes names resources after their kinds."""
+    name = kind.lower()
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith(("s", "x", "ch")) else f"{name}s"
+
+
 def _connect(kubeconfig: Path, timeout: float | None) -> tuple[http.client.HTTPSConnection, dict[str, str]]:
     """A connection as the administrator of `kubeconfig`, and the headers to send on it."""
     config = json.loads(kubeconfig.read_text())
@@ -88,6 +96,17 @@ class Api:
         """Applies a JSON merge patch. Raises LookupError with the server's words."""
         target = path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
         answer = self._answer("PATCH", target, json.dumps(patch), {"Content-Type": "application/merge-patch+json"})
+        if not answer.accepted:
+            raise LookupError(answer.body.get("message"))
+        return answer.body
+
+    def apply(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Server-side apply of an object of any kind whose plural is regular. Raises LookupError with the server's words."""
+        group, _, version = item["apiVersion"].rpartition("/")
+        meta = item["metadata"]
+        kind = Kind(group, version, _plural(item["kind"]), item["kind"], "namespace" in meta)
+        target = f"{path(kind, meta.get('namespace', ''), meta['name'])}?fieldManager=test&force=true&fieldValidation=Strict"
+        answer = self._answer("PATCH", target, json.dumps(item), {"Content-Type": "application/apply-patch+yaml"})
         if not answer.accepted:
             raise LookupError(answer.body.get("message"))
         return answer.body

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from e2e.api import Api
+from e2e.api import Api, path
 from kube import resources
 from kube.resources import Kind
 
@@ -17,13 +17,13 @@ KUEUE = "kueue.x-k8s.io/v1beta2"
 BOOKING = "wl-0123456789"
 LABEL = f"{BOOKING}.booking.corral.dev/main"
 OWN_KINDS = (  # cluster-scoped objects that bear the namespace's name
-    "clusterqueue",
-    "admissioncheck",
-    "resourceflavor",
-    "capacitypolicy",
-    "provisioningrequestconfig",
-    "workloadpriorityclass",
-    "topology",
+    resources.CLUSTER_QUEUES,
+    resources.ADMISSION_CHECKS,
+    resources.RESOURCE_FLAVORS,
+    resources.CAPACITY_POLICIES,
+    resources.PROVISIONING_REQUEST_CONFIGS,
+    resources.WORKLOAD_PRIORITY_CLASSES,
+    resources.TOPOLOGIES,
 )
 
 
@@ -35,13 +35,15 @@ class Cluster:
 
     def clear(self) -> None:
         """Asks for the end of the cluster-scoped objects."""
-        self.kubectl("delete", ",".join(OWN_KINDS), self.namespace, "--ignore-not-found", "--wait=false")
+        for kind in OWN_KINDS:
+            self.api.call("DELETE", path(kind, name=self.namespace))
 
     # --- set up
 
     def apply(self, *objects: Json) -> None:
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        self.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
+        """Server-side, one after the other. Raises LookupError with the server's words."""
+        for each in objects:
+            self.api.apply(each)
 
     def policy(self, **spec: Any) -> None:
         self.apply(made("corral.dev/v1alpha1", "CapacityPolicy", self.namespace, spec=spec))

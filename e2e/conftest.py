@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from e2e import ports, scenario
-from e2e.api import Api
+from e2e.api import Api, path
 from e2e.cluster import Cluster
 from e2e.conformance.evidence import Evidence
 from e2e.controlplane import build
@@ -25,6 +25,7 @@ from e2e.controlplane.progress import plain
 from e2e.scenario import Scenario
 from e2e.spans import SpanReceiver
 from e2e.stack import NAMESPACE, ROOT, Program, Stack
+from kube import resources
 
 Kubectl = Callable[..., str]
 
@@ -80,12 +81,12 @@ def kubectl(controlplane: ControlPlane) -> Kubectl:
 
 
 @pytest.fixture
-def namespace(kubectl: Kubectl) -> Iterator[str]:
+def namespace(api: Api) -> Iterator[str]:
     """A namespace of the test's own; its deletion is asked for afterwards, and not waited for."""
     name = f"t-{uuid.uuid4().hex[:10]}"
-    kubectl("create", "namespace", name)
+    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
-    kubectl("delete", "namespace", name, "--wait=false")
+    api.call("DELETE", path(resources.NAMESPACES, name=name))
 
 
 @pytest.fixture

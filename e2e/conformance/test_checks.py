@@ -15,7 +15,6 @@ from e2e.conformance.scene import (
     states,
     with_checks,
 )
-from e2e.controlplane.cluster import ControlPlaneError
 from kube import resources
 
 POLICY = {"apiGroup": "corral.dev", "kind": "CapacityPolicy"}
@@ -97,7 +96,7 @@ def test_a_check_of_another_controller_is_left_alone(cluster: Cluster) -> None:
 def test_parameters_without_a_name_are_refused(cluster: Cluster) -> None:
     """By the API server; the check that is there goes on."""
     cluster.queue()
-    with pytest.raises(ControlPlaneError, match=r"spec\.parameters\.name"):
+    with pytest.raises(LookupError, match=r"spec\.parameters\.name"):
         check(cluster, {**CONFIG, "name": ""})
     goes_on(cluster)
 
