@@ -23,7 +23,8 @@ contracts: $(READY)
 unit: $(READY)
 	$(BIN)/pytest -q tests
 
-# Two halves side by side, each with a control plane of its own: the services as a user runs them, and their parts.
+# Two halves side by side, each with a control plane of its own: the services as a user runs them, and their parts. The tests of
+# e2e/conformance are run by `make conformance`.
 GANGS := e2e/test_gang.py e2e/test_crash.py e2e/test_bad_input.py e2e/test_trace.py
 
 e2e: $(READY)
@@ -34,7 +35,7 @@ e2e-gangs: $(READY)
 	$(BIN)/pytest -q $(GANGS)
 
 e2e-parts: $(READY)
-	$(BIN)/pytest -q e2e $(GANGS:%=--ignore=%)
+	$(BIN)/pytest -q e2e --ignore=e2e/conformance $(GANGS:%=--ignore=%)
 
 bench-optimality: $(READY)
 	$(BIN)/python -m bench.optimality --cases $(or $(N),2000) --seed $(or $(SEED),1)

@@ -1,7 +1,8 @@
 """`python -m e2e.conformance`: runs every test that claims a row, writes the table, and ends with one line of counts.
 
-Tests that run the admission service alone and those that run the whole stack would meet at one Lease, so each kind has
-processes of its own, with a control plane each, and two run at a time. Exit status 1 when a row is red.
+Tests that run the admission service alone and those that run the whole stack would meet at one Lease, and the CRDs of all
+operators are there only for tests that need them, so each kind has processes of its own, with a control plane each, and two
+run at a time. Exit status 1 when a row is red.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import json
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -38,22 +40,29 @@ async def collect(files: Sequence[str]) -> list[Outcome]:
 
 def shares(planned: Iterable[Outcome]) -> dict[str, list[str]]:
     """Files by process: those of one kind of fixtures, the largest files first to the emptiest share. Exits for a mixed file."""
-    kinds: dict[str, dict[str, int]] = {"pure": {}, "admission": {}, "stack": {}}
+    kinds: dict[str, Counter[str]] = {"stack": Counter(), "kinds": Counter(), "admission": Counter(), "pure": Counter()}
     for each in planned:
-        sizes = kinds[_kind(each)]
-        sizes[each.file] = sizes.get(each.file, 0) + 1
-    if mixed := set(kinds["admission"]) & set(kinds["stack"]):
-        sys.exit(f"{', '.join(sorted(mixed))}: fixtures `admission` and `stack` can't be used in one file: split it")
-    spread: list[dict[str, int]] = [{} for _ in range(SHARES)]
-    for file, size in sorted(kinds["admission"].items(), key=lambda item: (-item[1], item[0])):
-        min(spread, key=lambda share: sum(share.values()))[file] = size
-    parts = {f"admission-{number}": list(share) for number, share in enumerate(spread, 1)}
-    return {name: files for name, files in {"stack": list(kinds["stack"]), **parts, "pure": list(kinds["pure"])}.items() if files}
+        kinds[_kind(each)][each.file] += 1
+    files = [file for sizes in kinds.values() for file in sizes]
+    if mixed := sorted(file for file, times in Counter(files).items() if times > 1):
+        sys.exit(f"{', '.join(mixed)}: tests of one file must agree on the fixtures admission, stack and all_kinds: split it")
+    spread = _even(kinds.pop("admission"), SHARES)
+    parts = {name: list(sizes) for name, sizes in kinds.items()}
+    return {name: found for name, found in (spread | parts).items() if found}
+
+
+def _even(sizes: Counter[str], shares: int) -> dict[str, list[str]]:
+    spread: list[list[str]] = [[] for _ in range(shares)]
+    for file, _ in sizes.most_common():
+        min(spread, key=lambda share: sum(sizes[each] for each in share)).append(file)
+    return {f"admission-{number}": share for number, share in enumerate(spread, 1)}
 
 
 def _kind(test: Outcome) -> str:
     if "stack" in test.fixtures:
         return "stack"
+    if "all_kinds" in test.fixtures:
+        return "kinds"
     return "admission" if "controlplane" in test.fixtures else "pure"
 
 
