@@ -7,6 +7,7 @@ from typing import Any
 
 from e2e.api import path
 from e2e.cluster import KUEUE, Cluster, Json, eventually, made, status_of
+from e2e.stack import Program
 from kube import resources
 from kube.resources import Kind
 
@@ -178,3 +179,20 @@ def suspended(cluster: Cluster, job: str = "job") -> bool:
 def requeue_at(cluster: Cluster) -> str:
     """When Kueue will requeue the only Workload, "" when it has no plan to."""
     return str((status_of(cluster.workload()).get("requeueState") or {}).get("requeueAt") or "")
+
+
+def managed(cluster: Cluster, **spec: Any) -> None:
+    """A queue whose check refers to a ProvisioningRequestConfig with these fields."""
+    cluster.queue(parameters={"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace})
+    config(cluster, **spec)
+    eventually(lambda: cluster.active().get("status") == "True")
+
+
+@contextmanager
+def stopped(admission: Program) -> Iterator[None]:
+    """While admission is not there."""
+    assert admission.stop() == 0
+    try:
+        yield
+    finally:
+        admission.start()

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from e2e.cluster import BOOKING, KUEUE, Cluster, Json, eventually, holds, made, status_of
+from e2e.cluster import BOOKING, Cluster, Json, eventually, holds, status_of
+from e2e.conformance.contest import is_true, moved, preempt, workloads
 from e2e.conformance.scene import (
     by_hand,
     pod_set,
@@ -114,37 +115,6 @@ def test_a_booking_that_expired_is_followed_by_another(cluster: Cluster) -> None
     assert "Booking expired: BookingExpired: nobody came" in cluster.condition("Evicted")["message"]
     cluster.provision(cluster.request(2))
     eventually(lambda: cluster.is_true("Admitted"))
-
-
-def workloads(cluster: Cluster) -> dict[str, Json]:
-    """By the name of the job."""
-    items = cluster.get(resources.WORKLOADS)["items"]
-    return {each["metadata"]["ownerReferences"][0]["name"]: each for each in items}
-
-
-def preempt(cluster: Cluster) -> None:
-    """A job of higher priority for all of the first flavor, and for no other one."""
-    cluster.apply({**made(KUEUE, "WorkloadPriorityClass", cluster.namespace), "value": 1000})
-    cluster.job("urgent", labels={"kueue.x-k8s.io/priority-class": cluster.namespace}, nodeSelector={"pool": cluster.namespace})
-
-
-def flavors(workload: Json) -> set[str]:
-    admission: Json = status_of(workload).get("admission") or {}
-    return {flavor for each in admission.get("podSetAssignments") or () for flavor in each["flavors"].values()}
-
-
-def is_true(workload: Json, kind: str) -> bool:
-    return any(each["type"] == kind and each["status"] == "True" for each in status_of(workload).get("conditions") or ())
-
-
-def moved(cluster: Cluster, flavor: str) -> Json:
-    """The first job's Workload once it has quota on the flavor."""
-
-    def found() -> Json | None:
-        workload = workloads(cluster)["job"]
-        return workload if flavors(workload) == {flavor} and not is_true(workload, "Evicted") else None
-
-    return eventually(found)
 
 
 @pytest.mark.row("3.5-17", "3.5-21")

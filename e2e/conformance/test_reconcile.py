@@ -1,8 +1,5 @@
 """Rows 3.1: from a workload to its requests and back to its check. Rows that test_admission.py shows are marked there."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from e2e.cluster import Cluster, Json, eventually, holds, made, status_of
@@ -12,12 +9,14 @@ from e2e.conformance.scene import (
     delete,
     forbidden,
     foreign_check,
+    managed,
     pod_set,
     quota,
     requests_by,
     say,
     second_check,
     states,
+    stopped,
     with_checks,
 )
 from e2e.stack import Program
@@ -34,23 +33,6 @@ def counts(request: Json) -> list[int]:
 def version(cluster: Cluster) -> str:
     found: str = cluster.workload()["metadata"]["resourceVersion"]
     return found
-
-
-def managed(cluster: Cluster, **spec: object) -> None:
-    """A queue whose check refers to a ProvisioningRequestConfig with these fields."""
-    cluster.queue(parameters={"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace})
-    config(cluster, **spec)
-    eventually(lambda: cluster.active().get("status") == "True")
-
-
-@contextmanager
-def stopped(admission: Program) -> Iterator[None]:
-    """While admission is not there."""
-    assert admission.stop() == 0
-    try:
-        yield
-    finally:
-        admission.start()
 
 
 @pytest.mark.row("3.1-01", "3.1-02", "3.1-03", "3.3-01", "3.3-04", "3.4-12", "3.4-13", "3.4-15", "3.4-16")
