@@ -11,7 +11,7 @@ from capacity.loosen import Question, at_its_kindest, scattered, unbound, unlimi
 from capacity.lots import Survey
 from capacity.milp import SearchLimitError
 from capacity.model import Gang, Preferences, Reason, ReservationUse, Shortfall, Snapshot
-from capacity.placement import levels, rules
+from capacity.placement import asks
 from capacity.quantity import dollars
 from capacity.question import question as ask
 from capacity.relax import cheapest, fits, most_pods, relaxations
@@ -69,7 +69,7 @@ def _unmet(question: Question, asked: Question, seen: Survey) -> Told | None:
     if not enough_scattered(seen) or not _fits(loose):
         return None
     free = bound != question and (bound == loose or _fits(bound))
-    return Reason.TOPOLOGY_UNSATISFIED, "; ".join(levels(seen) if free else (*levels(seen), *rules(seen)))
+    return Reason.TOPOLOGY_UNSATISFIED, "; ".join(asks(seen, question[1], levels_alone=free))
 
 
 def _fits(question: Question) -> bool:

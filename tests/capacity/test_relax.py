@@ -188,13 +188,13 @@ def racks(*sizes: int) -> list[Any]:
         pytest.param(
             {"exclusive": Exclusive(RACK, LabelSelector((Expression("job", "Exists"),)), 1)},
             "without the exclusive domains of w",
-            "w: needs 4 units, each alone in one rack, of 1 pods; there is room for 2",
+            "w: needs 4 units of 1 pod, each alone in one rack; there is room for 2",
             id="exclusive",
         ),
         pytest.param(
             {"slices": Slices(RACK, 2)},
             "without the slices of w",
-            "w: needs 2 slices in one rack, of 2 pods; there is room for 1",
+            "w: needs 2 slices of 2 pods, each in one rack; there is room for 1",
             id="slices",
         ),
     ],
