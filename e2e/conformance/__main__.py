@@ -115,17 +115,17 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _claimants() -> list[str]:
+def claimants() -> list[Path]:
     """Files of tests that mention the marker; which tests bear it pytest says."""
     found = (path for folder in ("tests", "e2e") for path in (ROOT / folder).rglob("test_*.py"))
-    return sorted(str(path.relative_to(ROOT)) for path in found if "mark.row(" in path.read_text(encoding="utf-8"))
+    return sorted(path for path in found if 'pytest.mark.row("' in path.read_text())
 
 
 async def main() -> int:
     shutil.rmtree(RUN, ignore_errors=True)
     RUN.mkdir(parents=True)
     known = rows.load()
-    planned = await collect(_claimants())
+    planned = await collect([str(path.relative_to(ROOT)) for path in claimants()])
     rows.check(known, {each.test: each.rows for each in planned})
     outcomes = await run(shares(planned))
     ran = {each.test for each in outcomes}
