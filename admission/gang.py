@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube import makers
+from kube.core import TemplateMeta
 from kube.kueue import PodSetAssignment, ResourceFlavor, TopologyRequest, Workload, WorkloadPodSet
 from kube.levels import (
     PLACED_BY_KUEUE,
@@ -22,7 +23,7 @@ from kube.levels import (
 )
 
 Json = dict[str, Any]
-Maker = makers.JobSet | makers.LeaderWorkerSet
+NOTHING_SAID = TemplateMeta()
 
 
 class WorkloadMistakeError(ValueError):
@@ -82,9 +83,9 @@ def members(
     on_flavors: Collection[str],
     managed: Collection[str],
     flavors: Mapping[str, ResourceFlavor],
-    maker: Maker | None = None,
+    maker: makers.Maker | None = None,
 ) -> tuple[Member, ...]:
-    """The gang, each template as its pods will be; `maker` is the JobSet or LeaderWorkerSet that makes them, if one does.
+    """The gang, each template as its pods will be; `maker` makes them, if it says more of them than their templates.
 
     Raises AssignmentMissingError and FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts
     its flavor, or its topology request is of a kind that the planner doesn't know.
@@ -93,9 +94,9 @@ def members(
 
 
 def _member(
-    pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor], maker: Maker | None
+    pod_set: WorkloadPodSet, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor], maker: makers.Maker | None
 ) -> Member:
-    template = levelled(pod_set)
+    template = levelled(pod_set, makers.left_out(maker, pod_set.name) if maker else NOTHING_SAID)
     notes = makers.notes(maker, pod_set.name) if maker else {}
     spec: Json = template.setdefault("spec", {})
     for name in sorted(set(assignment.flavors.values())):
@@ -108,17 +109,20 @@ def _member(
             notes[PLACED_BY_KUEUE] = "true"
     for container in _containers(template):
         _default_requests(container)
-    _note(template, notes)
+    _mark(template, "annotations", notes)
     return Member(pod_set.name, count(pod_set, assignment), template)
 
 
-def levelled(pod_set: WorkloadPodSet) -> Json:
-    """A copy of its template that carries Kueue's topology request in the words that the planner's side reads.
+def levelled(pod_set: WorkloadPodSet, said: TemplateMeta = NOTHING_SAID) -> Json:
+    """A copy of its template with what else is said of its pods, and with Kueue's topology request in the words that the
+    planner's side reads.
 
     Raises WorkloadMistakeError for a request that nobody plans for.
     """
     template = deepcopy(pod_set.template)
-    _note(template, _topology(pod_set, (template.get("metadata") or {}).get("annotations") or {}))
+    _mark(template, "labels", said.labels)
+    _mark(template, "annotations", said.annotations)
+    _mark(template, "annotations", _topology(pod_set, (template.get("metadata") or {}).get("annotations") or {}))
     return template
 
 
@@ -153,7 +157,7 @@ def _default_requests(container: Json) -> None:
         container["resources"] = {**resources, "requests": {**limits, **(resources.get("requests") or {})}}
 
 
-def _topology(pod_set: WorkloadPodSet, own: Mapping[str, str]) -> Mapping[str, str | None]:
+def _topology(pod_set: WorkloadPodSet, own: Mapping[str, str]) -> Mapping[str, str]:
     """Kueue places each pod set by itself unless a group names several, so a level of its own goes with a group of its own."""
     request = pod_set.topology_request or TopologyRequest()
     if request.podset_slice_required_topology_constraints:
@@ -163,18 +167,18 @@ def _topology(pod_set: WorkloadPodSet, own: Mapping[str, str]) -> Mapping[str, s
         )
     levelled = (request.required or request.preferred) and REQUIRED_TOPOLOGY not in own and PREFERRED_TOPOLOGY not in own
     size = request.pod_set_slice_size
-    return {
+    notes = {
         REQUIRED_TOPOLOGY: request.required,
         PREFERRED_TOPOLOGY: request.preferred,
         TOPOLOGY_GROUP: request.pod_set_group_name or (pod_set.name if levelled else None),
         SLICE_TOPOLOGY: request.pod_set_slice_required_topology,
         SLICE_SIZE: None if size is None else str(size),
     }
+    return {key: value for key, value in notes.items() if value}
 
 
-def _note(template: Json, notes: Mapping[str, str | None]) -> None:
-    """Annotates the template; what it says itself comes first."""
-    added = {key: value for key, value in notes.items() if value}
-    if added:
+def _mark(template: Json, kind: str, marks: Mapping[str, str]) -> None:
+    """Adds labels or annotations to the template; what it says itself comes first."""
+    if marks:
         metadata: Json = template.setdefault("metadata", {})
-        metadata["annotations"] = {**added, **(metadata.get("annotations") or {})}
+        metadata[kind] = {**marks, **(metadata.get(kind) or {})}

@@ -15,7 +15,7 @@ from admission.workloads import Workloads
 from kube import resources
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import AdmissionCheck, ClusterQueue, ProvisioningRequestConfig, ResourceFlavor, Workload
-from kube.makers import JobSet, LeaderWorkerSet
+from kube.makers import JobSet, LeaderWorkerSet, Maker, StatefulSet
 from kube.ours import CapacityPolicy
 from runtime import logging
 from runtime.client import Client, Resource
@@ -65,6 +65,7 @@ def _stores(manager: Manager) -> Stores:
         flavors=manager.reflector(Resource(*resources.RESOURCE_FLAVORS), ResourceFlavor),
         job_sets=manager.reflector(Resource(*resources.JOB_SETS), JobSet, optional=True),
         leader_worker_sets=manager.reflector(Resource(*resources.LEADER_WORKER_SETS), LeaderWorkerSet, optional=True),
+        stateful_sets=manager.reflector(Resource(*resources.STATEFUL_SETS), StatefulSet),
     )
 
 
@@ -79,7 +80,7 @@ def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controlle
         """All workloads whose attempt may begin only now; those under way don't depend on settings."""
         return (key_of(each) for each in stores.workloads.values() if begins(each))
 
-    def made(maker: JobSet | LeaderWorkerSet) -> Iterator[Key]:
+    def made(maker: Maker) -> Iterator[Key]:
         """A workload may be seen before the JobSet that it is of."""
         return (key_of(each) for each in stores.workloads.by(BY_MAKER, maker.metadata.uid) if begins(each))
 
@@ -91,6 +92,7 @@ def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controlle
     controller.watch(stores.flavors, unadmitted)
     controller.watch(stores.job_sets, made)
     controller.watch(stores.leader_worker_sets, made)
+    controller.watch(stores.stateful_sets, made)
     return controller
 
 

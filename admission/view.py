@@ -18,12 +18,12 @@ from kube.kueue import (
     Workload,
 )
 from kube.levels import JOBSET, LWS
-from kube.makers import JobSet, LeaderWorkerSet
+from kube.makers import STATEFUL_SET, JobSet, LeaderWorkerSet, Maker, StatefulSet
 from kube.ours import CapacityPolicy
 from runtime.store import Store
 
 BY_WORKLOAD = "workload uid"
-BY_MAKER = "uid of a JobSet or LeaderWorkerSet"
+BY_MAKER = "uid of a JobSet, LeaderWorkerSet or StatefulSet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Stores:
     flavors: Store[ResourceFlavor]
     job_sets: Store[JobSet] = field(default_factory=Store)
     leader_worker_sets: Store[LeaderWorkerSet] = field(default_factory=Store)
+    stateful_sets: Store[StatefulSet] = field(default_factory=Store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def workload_uid(request: ProvisioningRequest) -> Iterator[str]:
 
 def maker_uid(workload: Workload) -> Iterator[str]:
     """The index of workloads by who makes their pods."""
-    return (owner.uid for owner in workload.metadata.owner_references if owner.kind in (JOBSET, LWS))
+    return (owner.uid for owner in workload.metadata.owner_references if owner.kind in (JOBSET, LWS, STATEFUL_SET))
 
 
 def own_entries(stores: Stores, workload: Workload) -> tuple[AdmissionCheckState, ...]:
@@ -145,16 +146,20 @@ class _QueueMissingError(LookupError):
 
 
 class _MakerMissingError(LookupError):
-    """The workload is of a JobSet or LeaderWorkerSet that isn't there (yet)."""
+    """The workload is of a JobSet, LeaderWorkerSet or StatefulSet that isn't there (yet)."""
 
 
-def _maker(stores: Stores, workload: Workload) -> JobSet | LeaderWorkerSet | None:
+def _maker(stores: Stores, workload: Workload) -> Maker | None:
     """Who makes the pods, if it is one that says more of them than their templates.
 
     Raises _MakerMissingError while the store doesn't show it: without its word a gang could be taken for one that shares its
     domains.
     """
-    known: dict[str, Store[JobSet] | Store[LeaderWorkerSet]] = {JOBSET: stores.job_sets, LWS: stores.leader_worker_sets}
+    known: dict[str, Store[JobSet] | Store[LeaderWorkerSet] | Store[StatefulSet]] = {
+        JOBSET: stores.job_sets,
+        LWS: stores.leader_worker_sets,
+        STATEFUL_SET: stores.stateful_sets,
+    }
     for owner in workload.metadata.owner_references:
         if owner.kind in known:
             found = known[owner.kind].get((workload.metadata.namespace, owner.name))

@@ -1,12 +1,13 @@
 """Every kind of workload that Kueue admits, through the check: with the real Kueue and the CRDs of the real operators."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from e2e.cluster import BOOKING, Cluster, eventually, holds
 from e2e.kinds.look import asked
-from e2e.kinds.objects import LWS, WHOLE, Case, leader_worker_set, pod, pods_of_leader_worker_set, replicated
+from e2e.kinds.objects import LWS, RAY_JOB, SERVE, WHOLE, Case, leader_worker_set, pod, pods_of_leader_worker_set, replicated
 from kube import resources
 
 Json = dict[str, Any]
@@ -45,6 +46,22 @@ def test_a_suspended_object_starts_on_its_booked_nodes(cluster: Cluster, case: C
     assert set(specs) == set(case.pod_sets)
     for name, spec in specs.items():
         steered(cluster, spec, name)
+
+
+def test_the_submitter_that_ray_makes_by_itself_is_steered_nowhere(cluster: Cluster) -> None:
+    """Kueue counts its pod, but has no template of the user's to write to: it runs on a node that is not booked."""
+    cluster.queue()
+    [group] = cluster.get(resources.CLUSTER_QUEUES, cluster.namespace)["spec"]["resourceGroups"]
+    group["coveredResources"].append("memory")  # which this pod asks for
+    group["flavors"][0]["resources"].append({"name": "memory", "nominalQuota": "1Gi"})
+    cluster.api.merge(resources.CLUSTER_QUEUES, "", cluster.namespace, {"spec": {"resourceGroups": [group]}})
+    spec = {key: value for key, value in RAY_JOB.spec.items() if key != "submitterPodTemplate"}
+    cluster.apply(*replace(RAY_JOB, spec=spec).made("gang", cluster.namespace))
+    request = cluster.request()
+    assert pod_sets(cluster, request) == {"head": 1, "workers": 3, "submitter": 1}
+    cluster.provision(request)
+    eventually(lambda: RAY_JOB.running(cluster.get(RAY_JOB.kind, "gang")))
+    assert "submitterPodTemplate" not in cluster.get(RAY_JOB.kind, "gang")["spec"]
 
 
 def let_go(cluster: Cluster, count: int) -> dict[str, Json]:
@@ -90,10 +107,24 @@ def test_a_group_of_pods_has_a_pod_set_for_each_role(cluster: Cluster) -> None:
         steered(cluster, pods[f"worker-{number}"]["spec"], role[2])
 
 
+def said(cluster: Cluster, request: Json, index: int = 0) -> tuple[Json, Json]:
+    """Labels and annotations of the request's pod template of this index."""
+    name = request["spec"]["podSets"][index]["podTemplateRef"]["name"]
+    meta = cluster.get(resources.POD_TEMPLATES, name)["template"]["metadata"]
+    return meta.get("labels") or {}, meta.get("annotations") or {}
+
+
+TOPOLOGY = {"corral.dev/preferred-topology": "topology.kubernetes.io/zone"}
+
+
 def test_a_stateful_set_is_one_gang(cluster: Cluster) -> None:
+    """What its template says of the pods is not in Kueue's Workload, but in what we ask for."""
     cluster.queue()
-    within(cluster, replicated("StatefulSet", 3))
+    within(cluster, replicated("StatefulSet", 3, TOPOLOGY))
     request = cluster.request()
+    labels, notes = said(cluster, request)
+    assert labels == SERVE
+    assert notes.items() >= TOPOLOGY.items()
     [(pod_set, count)] = pod_sets(cluster, request).items()
     assert count == 3
     cluster.provision(request)
@@ -114,9 +145,13 @@ def test_each_pod_of_a_deployment_is_a_workload_of_its_own(cluster: Cluster) -> 
 
 def test_a_leader_worker_set_has_a_workload_for_each_group(cluster: Cluster) -> None:
     cluster.queue()
-    within(cluster, leader_worker_set(3))
+    within(cluster, leader_worker_set(3, TOPOLOGY))
     request = cluster.request()
     assert pod_sets(cluster, request) == {"leader": 1, "worker": 2}
+    labels, notes = said(cluster, request, 1)
+    assert labels == SERVE
+    assert notes.items() >= TOPOLOGY.items()
+    assert "corral.dev/preferred-topology" not in said(cluster, request)[1]
     within(cluster, *pods_of_leader_worker_set(cluster.get(LWS, "serve")))
     cluster.provision(request)
     pods = let_go(cluster, 3)

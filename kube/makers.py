@@ -1,5 +1,5 @@
-"""JobSet and LeaderWorkerSet, reduced to what they tell of their pods and pod templates don't (jobset.x-k8s.io/v1alpha2,
-leaderworkerset.x-k8s.io/v1).
+"""JobSet, LeaderWorkerSet and StatefulSet, reduced to what they tell of their pods and a Workload's pod templates don't
+(jobset.x-k8s.io/v1alpha2, leaderworkerset.x-k8s.io/v1, apps/v1).
 """
 
 from kube.core import TemplateMeta
@@ -14,6 +14,10 @@ from kube.levels import (
     MADE_BY,
 )
 from kube.meta import ObjectMeta, Record
+
+STATEFUL_SET = "StatefulSet"
+LEADER = "leader"
+"""The pod set that Kueue makes of a LeaderWorkerSet's leader, if that has a template of its own."""
 
 
 class JobCounts(Record, frozen=True, kw_only=True):
@@ -46,15 +50,55 @@ class JobSet(Record, frozen=True, kw_only=True):
     spec: JobSetSpec = JobSetSpec()
 
 
+class TemplateHead(Record, frozen=True, kw_only=True):
+    metadata: TemplateMeta = TemplateMeta()
+
+
+class LeaderWorkerTemplate(Record, frozen=True, kw_only=True):
+    leader_template: TemplateHead = TemplateHead()
+    worker_template: TemplateHead = TemplateHead()
+
+
+class LeaderWorkerSetSpec(Record, frozen=True, kw_only=True):
+    leader_worker_template: LeaderWorkerTemplate = LeaderWorkerTemplate()
+
+
 class LeaderWorkerSet(Record, frozen=True, kw_only=True):
     metadata: ObjectMeta
+    spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
 
 
-def notes(maker: JobSet | LeaderWorkerSet, pod_set: str) -> dict[str, str]:
+class StatefulSetSpec(Record, frozen=True, kw_only=True):
+    template: TemplateHead = TemplateHead()
+
+
+class StatefulSet(Record, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    spec: StatefulSetSpec = StatefulSetSpec()
+
+
+Maker = JobSet | LeaderWorkerSet | StatefulSet
+
+
+def left_out(maker: Maker, pod_set: str) -> TemplateMeta:
+    """Labels and annotations of its pods that Kueue v0.17.0 leaves out of the Workload: for these kinds it copies the pod's spec
+    alone (leaderworkerset_reconciler.go, statefulset_reconciler.go).
+    """
+    if isinstance(maker, StatefulSet):
+        return maker.spec.template.metadata
+    if isinstance(maker, LeaderWorkerSet):
+        parts = maker.spec.leader_worker_template
+        return (parts.leader_template if pod_set == LEADER else parts.worker_template).metadata
+    return TemplateMeta()
+
+
+def notes(maker: Maker, pod_set: str) -> dict[str, str]:
     """Annotations for the pod template of one of its pod sets. A unit of a JobSet is one Job; of a LeaderWorkerSet, all pods of
     the gang. What a replicated job says goes before what its JobSet says (jobset_controller.go, v0.11.1).
     """
     said = maker.metadata.annotations
+    if isinstance(maker, StatefulSet):
+        return {}
     if isinstance(maker, LeaderWorkerSet):
         return {MADE_BY: LWS, **{key: said[key] for key in (LWS_EXCLUSIVE, LWS_SUBGROUP_EXCLUSIVE) if said.get(key)}}
     job = next((job for job in maker.spec.replicated_jobs if job.name == pod_set), ReplicatedJob())

@@ -257,12 +257,15 @@ def pod(name: str, gpus: int = 8, *, group: str = "", size: int = 0, labels: Map
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, **template(gpus)}
 
 
-def replicated(kind: str, replicas: int) -> Json:
-    """A StatefulSet or a Deployment."""
+SERVE = {"app": "serve"}
+
+
+def replicated(kind: str, replicas: int, annotations: Mapping[str, str] | None = None) -> Json:
+    """A StatefulSet or a Deployment; the annotations are those of its pod template."""
     made = template()
     del made["spec"]["restartPolicy"]
-    labels = {"app": "serve"}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, **made}}
+    meta = {"labels": SERVE, "annotations": dict(annotations or {})}
+    spec = {"replicas": replicas, "selector": {"matchLabels": SERVE}, "template": {"metadata": meta, **made}}
     if kind == "StatefulSet":
         spec |= {"serviceName": "serve", "podManagementPolicy": "Parallel"}
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "serve", "labels": {QUEUE: "queue"}}, "spec": spec}
@@ -274,7 +277,7 @@ _LWS = "leaderworkerset.sigs.k8s.io/"
 
 def leader_worker_set(size: int, annotations: Mapping[str, str] | None = None) -> Json:
     """One group of a leader without GPUs and `size - 1` workers; the annotations are those of the worker template."""
-    leader, worker = template(0), {**template(), "metadata": {"annotations": dict(annotations or {}), "labels": {"app": "serve"}}}
+    leader, worker = template(0), {**template(), "metadata": {"annotations": dict(annotations or {}), "labels": SERVE}}
     for each in (leader, worker):
         del each["spec"]["restartPolicy"]
     templates = {"size": size, "leaderTemplate": leader, "workerTemplate": worker}

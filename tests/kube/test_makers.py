@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube.makers import JobCounts, JobSet, LeaderWorkerSet, notes
+from kube.makers import JobCounts, JobSet, LeaderWorkerSet, StatefulSet, left_out, notes
 from kube.meta import decode
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -52,6 +52,33 @@ def test_a_job_set(said: dict[str, str], jobs: list[Any], expected: dict[str, st
 )
 def test_a_leader_worker_set(said: dict[str, str], expected: dict[str, str]) -> None:
     assert notes(decode({"metadata": {"annotations": said}}, LeaderWorkerSet), "w") == expected
+
+
+def head(name: str) -> dict[str, Any]:
+    return {"metadata": {"labels": {"app": name}, "annotations": {"corral.dev/required-topology": name}}, "spec": {}}
+
+
+LEADING = {"leaderWorkerTemplate": {"leaderTemplate": head("leads"), "workerTemplate": head("works")}}
+ALIKE = {"leaderWorkerTemplate": {"workerTemplate": head("works")}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "pod_set", "expected"),
+    [
+        pytest.param(LeaderWorkerSet, LEADING, "leader", "leads", id="leader"),
+        pytest.param(LeaderWorkerSet, LEADING, "worker", "works", id="worker"),
+        pytest.param(LeaderWorkerSet, ALIKE, "main", "works", id="no template for the leader: all are workers"),
+        pytest.param(StatefulSet, {"template": head("serves")}, "main", "serves", id="StatefulSet"),
+    ],
+)
+def test_what_kueue_leaves_out(kind: type[Any], spec: dict[str, Any], pod_set: str, expected: str) -> None:
+    said = left_out(decode({"metadata": {}, "spec": spec}, kind), pod_set)
+    assert (said.labels, said.annotations) == ({"app": expected}, {"corral.dev/required-topology": expected})
+
+
+def test_a_job_set_s_templates_are_in_the_workload_whole() -> None:
+    said = left_out(decode({"metadata": {}, "spec": {"replicatedJobs": [job("w")]}}, JobSet), "w")
+    assert (said.labels, said.annotations) == ({}, {})
 
 
 @pytest.mark.parametrize(
