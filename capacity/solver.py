@@ -13,7 +13,7 @@ from math import lcm
 
 from capacity.couplings import Bind, Rule
 from capacity.milp import Programme, Terms
-from capacity.rules import Field, tie
+from capacity.rules import Variables, tie
 
 Pattern = tuple[int, ...]
 Cost = tuple[int, int, int, int]  # micro-dollars an hour, ranks, slots, nodes
@@ -146,12 +146,12 @@ def _by_programme(columns: Sequence[Column], demand: Sequence[int], limits: Limi
     pairs = [(index, number) for index, column in enumerate(columns) for number in range(len(column.patterns))]
     for index, _ in pairs:
         programme.variable(columns[index].limit)
-    field = Field(columns, pairs, limits.keys)
+    variables = Variables(columns, pairs, limits.keys)
     for role, wanted in enumerate(demand):
-        programme.least(field.slots(role), wanted)
+        programme.least(variables.slots(role), wanted)
     _limit(programme, columns, pairs, limits)
     for rule in limits.rules:
-        tie(programme, field, rule, demand, limits)
+        tie(programme, variables, rule, demand, limits)
     found = programme.minimise(_objectives(columns, pairs, sum(demand)))
     if found is None:
         return None
