@@ -20,8 +20,6 @@ BOOKED_TAINT = "corral.dev/booked"
 # A new attempt can't mend what the workload itself gets wrong. Missing PodTemplates it can: they are ours, and are written anew.
 FINAL_REASONS = frozenset({"InvalidArgument", "Undecidable"})
 
-Conditions = Mapping[str, "Condition"]
-
 
 class State(StrEnum):
     """The states of an entry in `Workload.status.admissionChecks`."""
@@ -62,7 +60,7 @@ class Request:
     pod_sets: tuple[str, ...] = ()
     templates: tuple[str, ...] = ()
     deleting: bool = False
-    conditions: Conditions = field(default_factory=dict)
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
     booking: str = ""
 
 
@@ -239,30 +237,32 @@ def _follow(view: View, current: Request, now: datetime) -> Decision:
         return Decision(change=_retry(view, f"Booking expired: {current.conditions['BookingExpired'].words}"), delete=old)
     if _true(current, "Provisioned") and current.booking:
         return Decision(change=_unless_same(view, _ready(current)), delete=old)
-    unanswered = "Accepted" not in current.conditions
-    left = (current.created + ACCEPT_TIMEOUT - now).total_seconds() if unanswered else 0.0
-    message = _waiting(current, overdue=unanswered and left <= 0)
-    return Decision(change=_pending(view, message), delete=old, look_again=left if left > 0 else None)
+    answered = current.conditions.keys() & {"Accepted", "Provisioned"}
+    left = (current.created + ACCEPT_TIMEOUT - now).total_seconds()
+    if not answered and left <= 0:
+        return Decision(change=_unanswered(view, current), delete=old)
+    return Decision(change=_pending(view, _waiting(current)), delete=old, look_again=None if answered else left)
 
 
-def _waiting(current: Request, *, overdue: bool) -> str:
+def _waiting(current: Request) -> str:
     """Why there is no capacity yet, in words that stay the same as long as the reason does."""
-    provisioned, accepted = current.conditions.get("Provisioned"), current.conditions.get("Accepted")
-    if provisioned is not None and provisioned.true:
+    said = current.conditions.get("Provisioned") or current.conditions.get("Accepted")
+    if said is None:
+        return f"ProvisioningRequest {current.name} waits to be accepted"
+    if _true(current, "Provisioned"):
         return f"ProvisioningRequest {current.name} is Provisioned but its class details name no Booking: upgrade the provisioner"
-    if provisioned is not None:
-        return provisioned.words
-    if accepted is not None:
-        return "Capacity is being planned" if accepted.true else accepted.words
-    if overdue:
-        return f"The provisioner doesn't answer ProvisioningRequest {current.name}: is corral-provisioner running?"
-    return f"ProvisioningRequest {current.name} waits to be accepted"
+    return "Capacity is being planned" if said.true else said.words
+
+
+def _unanswered(view: View, current: Request) -> Change:
+    """Gives the quota back and asks again later, without end: that nobody is there costs a workload one attempt at most."""
+    message = f"The provisioner doesn't answer ProvisioningRequest {current.name}: is corral-provisioner running?"
+    wait, spent = view.retry.wait(view.entry.retries + 1), max(view.entry.retries - 1, 0)
+    return Change(State.RETRY, bounded(message), requeue_after=wait, retries=spent)
 
 
 def _failed(view: View, condition: Condition) -> Change:
-    if condition.reason in FINAL_REASONS:
-        return _rejected(condition.words)
-    return _retry(view, condition.words)
+    return _rejected(condition.words) if condition.reason in FINAL_REASONS else _retry(view, condition.words)
 
 
 def _retry(view: View, why: str) -> Change:

@@ -133,13 +133,6 @@ def test_kueue_carries_out_retry_and_rejected_undisturbed(state: str) -> None:
     [
         pytest.param({}, 10, "ProvisioningRequest r1 waits to be accepted", 290, id="not answered yet"),
         pytest.param(
-            {},
-            300,
-            "The provisioner doesn't answer ProvisioningRequest r1: is corral-provisioner running?",
-            None,
-            id="not in 5 minutes",
-        ),
-        pytest.param(
             {"Accepted": false("MissingPodTemplates", 'no PodTemplate "t"')},
             900,
             'MissingPodTemplates: no PodTemplate "t"',
@@ -177,6 +170,21 @@ def test_pending_says_why(conditions: dict[str, Condition], age: float, message:
     expected = Decision(change=Change(State.PENDING, message), look_again=look_again)
     assert decide(view(made), NOW) == expected
     assert decide(view(made, message=message), NOW) == replace(expected, change=None)
+
+
+@pytest.mark.parametrize(
+    ("retries", "wait", "left"),
+    [
+        pytest.param(0, 60, 0, id="first"),
+        pytest.param(1, 90, 0, id="second"),
+        pytest.param(2, 90, 1, id="last: it is not the end"),
+    ],
+)
+def test_without_an_answer_the_quota_goes_back(retries: int, wait: int, left: int) -> None:
+    """`left` is what Kueue adds one to when it evicts: however often nobody answers, one attempt is lost."""
+    words = "The provisioner doesn't answer ProvisioningRequest r1: is corral-provisioner running?"
+    expected = Change(State.RETRY, words, requeue_after=wait, retries=left)
+    assert decide(view(request(age=300), retries=retries), NOW) == Decision(change=expected)
 
 
 @pytest.mark.parametrize(

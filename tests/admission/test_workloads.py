@@ -229,12 +229,13 @@ async def test_transition_time_moves_with_the_state_alone(world: World) -> None:
     given = workload()
     name = await world.requested(given)
     world.now += timedelta(minutes=5)
+    raw = world.client.objects["provisioningrequests", name]
+    world.put(world.stores.requests, stored(raw, conditions=[condition("Accepted")]))
     await world.turn()
-    assert world.client.entries[0]["message"].startswith("The provisioner doesn't answer")
+    assert world.client.entries[0]["message"] == "Capacity is being planned"
     assert world.client.entries[0]["lastTransitionTime"] == "2026-09-01T11:59:00Z"
     assert world.recorder.told[1:] == [], "a message alone is no event"
     failed = {**condition("Failed"), "reason": "NoQuota"}
-    raw = world.client.objects["provisioningrequests", name]
     world.put(world.stores.requests, stored(raw, conditions=[failed]))
     await world.turn()
     assert world.client.entries[0]["state"] == "Retry"
