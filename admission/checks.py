@@ -33,7 +33,8 @@ def verdict(conditions: Terms | Unusable) -> Verdict:
     """Pure: what to say of a check with these terms."""
     if isinstance(conditions, Unusable):
         return Verdict(False, "BadParametersRef", conditions.why)
-    return Verdict(True, "Active", "The admission check is active")
+    note = f": {conditions.note}" if conditions.note else ""
+    return Verdict(True, "Active", f"The admission check is active{note}")
 
 
 def said(check: AdmissionCheck, wanted: Verdict) -> bool:

@@ -1,18 +1,20 @@
 """The terms of an admission check: what its parameters lead to, or why they lead nowhere."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from admission.decide import RetryRule
 from admission.gang import WorkloadMistakeError
 from kube import kueue, ours
-from kube.kueue import ParametersReference, ProvisioningRequestConfig, RetryStrategy
+from kube.kueue import ParametersReference, ProvisioningRequestConfig, ProvisioningRequestConfigSpec, RetryStrategy
 from kube.ours import CapacityPolicy, RetryPolicy
 from kube.times import seconds
 
 CONTROLLER = "corral.dev/capacity"
 CLASS = "gang.corral.dev"
 POLICY = "policy"
+DEFAULT_POLICY = "default"
+RETRY_LIMIT = "retryLimit"
 OVERRIDE_PREFIX = "provreq.kueue.x-k8s.io/"  # Kueue copies annotations with this prefix from the job to its Workload
 VALUE_LIMIT = 255  # characters of a parameter's value, by the ProvisioningRequest CRD
 PARAMETER_LIMIT = 100  # parameters of one request, by the same
@@ -20,11 +22,15 @@ PARAMETER_LIMIT = 100  # parameters of one request, by the same
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Under which requests are made. `managed` are the resources that need capacity (empty: all pods do)."""
+    """Under which requests are made. `managed` are the resources that need capacity (empty: all pods do).
+
+    `note` tells who runs the check what of its parameters is not followed, "" where all is.
+    """
 
     parameters: Mapping[str, str]
     retry: RetryRule
     managed: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,14 @@ class Unusable:
     """Why a check has no terms, naming object, field and remedy."""
 
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Ways to look up a CapacityPolicy and Kueue's ProvisioningRequestConfig by name."""
+
+    policy: Callable[[str], CapacityPolicy | None]
+    config: Callable[[str], ProvisioningRequestConfig | None]
 
 
 def retry_rule(policy: RetryPolicy) -> RetryRule:
@@ -42,54 +56,65 @@ def retry_rule(policy: RetryPolicy) -> RetryRule:
 DEFAULT_RETRY = retry_rule(RetryPolicy())
 
 
-def terms(
-    reference: ParametersReference | None,
-    policy: Callable[[str], CapacityPolicy | None],
-    config: Callable[[str], ProvisioningRequestConfig | None],
-) -> Terms | Unusable:
+def terms(reference: ParametersReference | None, files: Files, priority_class: str = "") -> Terms | Unusable:
     """Follows the check's parameters to a CapacityPolicy, or by way of Kueue's ProvisioningRequestConfig.
 
-    A config's podSetUpdates and podSetMergePolicy have no effect: pods are always steered by the booking's own labels, and each
-    pod set keeps its own template. Its retryStrategy and managedResources are followed.
+    `priority_class` is the workload's: the policy may hand it to another one. "" asks for the check's own terms.
     """
     if reference is None:
         return Unusable("missing parameters: set spec.parameters to a CapacityPolicy (apiGroup corral.dev)")
     if (reference.api_group, reference.kind) == (ours.GROUP, "CapacityPolicy"):
-        return _of_policy(reference.name, policy)
+        return _of_policy(reference.name, files, priority_class)
     if (reference.api_group, reference.kind) == (kueue.GROUP, "ProvisioningRequestConfig"):
-        return _of_config(reference.name, policy, config)
+        return _of_config(reference.name, files, priority_class)
     return Unusable(
         f'spec.parameters: kind "{reference.kind}" of group "{reference.api_group}" is unknown here: '
         f"refer to a CapacityPolicy of {ours.GROUP} or a ProvisioningRequestConfig of {kueue.GROUP}"
     )
 
 
-def _of_policy(name: str, policy: Callable[[str], CapacityPolicy | None]) -> Terms | Unusable:
-    found = policy(name)
+def _of_policy(name: str, files: Files, priority_class: str) -> Terms | Unusable:
+    """The request names the check's policy; the provisioner finds the one that serves the class by the same rule."""
+    found = files.policy(name)
     if found is None:
         return Unusable(f'CapacityPolicy "{name}" is not there or not valid: create or correct it')
-    return Terms({POLICY: name}, retry_rule(found.spec.retry))
+    serving = found.serving(priority_class)
+    chosen = found if serving == name else files.policy(serving)
+    if chosen is None:
+        return Unusable(
+            f'CapacityPolicy "{name}": spec.byPriorityClass hands {priority_class} to CapacityPolicy "{serving}", '
+            f"which is not there or not valid: create it or correct the name"
+        )
+    return Terms({POLICY: name}, retry_rule(chosen.spec.retry))
 
 
-def _of_config(
-    name: str,
-    policy: Callable[[str], CapacityPolicy | None],
-    config: Callable[[str], ProvisioningRequestConfig | None],
-) -> Terms | Unusable:
-    found = config(name)
+def _of_config(name: str, files: Files, priority_class: str) -> Terms | Unusable:
+    """A config of another class is one that the in-tree controller served before: its parameters mean nothing to ours."""
+    found = files.config(name)
     subject = f'ProvisioningRequestConfig "{name}"'
     if found is None:
         return Unusable(f"{subject} is not there: create it")
     spec = found.spec
-    if spec.provisioning_class_name != CLASS:
-        return Unusable(f'{subject}: spec.provisioningClassName is "{spec.provisioning_class_name}": set it to {CLASS}')
-    if POLICY not in spec.parameters:
-        return Unusable(f'{subject}: spec.parameters has no "{POLICY}": name a CapacityPolicy there')
-    inner = _of_policy(spec.parameters[POLICY], policy)
+    inner = _of_policy(spec.parameters.get(POLICY, DEFAULT_POLICY), files, priority_class)
     if isinstance(inner, Unusable):
         return Unusable(f"{subject}: {inner.why}")
+    given = {**spec.parameters, **inner.parameters} if spec.provisioning_class_name == CLASS else inner.parameters
     rule = _strategy(spec.retry_strategy) if spec.retry_strategy else inner.retry
-    return Terms(dict(spec.parameters), rule, spec.managed_resources)
+    return Terms(given, rule, spec.managed_resources, _unfollowed(spec, inner.parameters[POLICY]))
+
+
+def _unfollowed(spec: ProvisioningRequestConfigSpec, policy: str) -> str:
+    """What of a config has no effect here: pods are always steered by the booking's own labels, each pod set by its own."""
+    notes: list[str] = []
+    if spec.provisioning_class_name != CLASS:
+        dropped = sorted(spec.parameters.keys() - {POLICY})
+        without = f" without {', '.join(dropped)}" if dropped else ""
+        notes.append(f'class {CLASS} with CapacityPolicy "{policy}" serves it{without}, not {spec.provisioning_class_name}')
+    if spec.pod_set_updates and spec.pod_set_updates.node_selector:
+        notes.append("podSetUpdates has no effect")
+    if spec.pod_set_merge_policy:
+        notes.append("podSetMergePolicy has no effect")
+    return "; ".join(notes)
 
 
 def _strategy(strategy: RetryStrategy) -> RetryRule:
@@ -119,3 +144,10 @@ def parameters(terms: Terms, annotations: Mapping[str, str]) -> dict[str, str]:
     if len(merged) > PARAMETER_LIMIT:
         raise WorkloadMistakeError(f"annotations {OVERRIDE_PREFIX}*: more than {PARAMETER_LIMIT} parameters in all: remove some")
     return merged
+
+
+def retry_for(terms: Terms, annotations: Mapping[str, str]) -> RetryRule:
+    """The retries of a workload with these annotations: it may ask for fewer. The provisioner refuses what is no number."""
+    asked = annotations.get(OVERRIDE_PREFIX + RETRY_LIMIT, terms.parameters.get(RETRY_LIMIT, ""))
+    fewer = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 4 else terms.retry.limit
+    return replace(terms.retry, limit=min(fewer, terms.retry.limit))

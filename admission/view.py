@@ -7,7 +7,7 @@ from admission import requests, slices
 from admission.decide import Entry, RetryRule, View
 from admission.gang import AssignmentMissingError, FlavorMissingError, Member, WorkloadMistakeError, members
 from admission.requests import CHECK, WORKLOAD_UID, Attempt
-from admission.terms import CONTROLLER, DEFAULT_RETRY, Terms, Unusable, parameters, terms
+from admission.terms import CONTROLLER, DEFAULT_RETRY, Files, Terms, Unusable, parameters, retry_for, terms
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import (
     AdmissionCheck,
@@ -71,9 +71,10 @@ def is_own(check: AdmissionCheck | None) -> bool:
     return check is not None and check.spec.controller_name == CONTROLLER
 
 
-def terms_of(stores: Stores, check: AdmissionCheck) -> Terms | Unusable:
-    """What the check's parameters lead to at present."""
-    return terms(check.spec.parameters, lambda name: stores.policies.get(("", name)), lambda name: stores.configs.get(("", name)))
+def terms_of(stores: Stores, check: AdmissionCheck, priority_class: str = "") -> Terms | Unusable:
+    """What the check's parameters lead to at present, for workloads of the priority class if one is named."""
+    files = Files(lambda name: stores.policies.get(("", name)), lambda name: stores.configs.get(("", name)))
+    return terms(check.spec.parameters, files, priority_class)
 
 
 def requests_of(stores: Stores, workload: Workload) -> dict[str, list[ProvisioningRequest]]:
@@ -118,9 +119,9 @@ def running(stores: Stores, workload: Workload) -> Mapping[str, int]:
     return slices.running(workload, stores.workloads.get)
 
 
-def retry_of(conditions: Terms | Unusable) -> RetryRule:
+def retry_of(conditions: Terms | Unusable, workload: Workload) -> RetryRule:
     """A check whose policy was taken away while an attempt was under way retries by the default."""
-    return conditions.retry if isinstance(conditions, Terms) else DEFAULT_RETRY
+    return retry_for(conditions, workload.metadata.annotations) if isinstance(conditions, Terms) else DEFAULT_RETRY
 
 
 def prospect(

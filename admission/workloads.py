@@ -93,11 +93,11 @@ class Workloads:
         for entry in turn.own:
             check = self._stores.checks.get(("", entry.name))
             assert check is not None
-            conditions = terms_of(self._stores, check)
+            conditions = terms_of(self._stores, check, workload.priority_class)
             trace = {self._annotation: traceparent(workload.metadata.uid)}
             found = prospect(self._stores, workload, entry, conditions, trace) if begins else Prospect()
             turn.prospects[entry.name] = found
-            seen = view(workload, entry, found, retry_of(conditions), present.get(entry.name, []), runs)
+            seen = view(workload, entry, found, retry_of(conditions, workload), present.get(entry.name, []), runs)
             decision = decide(seen, self._now())
             turn.decisions[entry.name] = slices.spared(seen, decision, self._now()) if runs else decision
         if not (workload.admitted and not workload.finished):

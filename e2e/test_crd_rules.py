@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from e2e.api import Answer, Api
+from kube.ours import OVERRIDES
 from kube.resources import BOOKINGS, CAPACITY_POLICIES, CAPACITY_POOLS, Kind
 
 Json = dict[str, Any]
 
+HANDED = {"policy": "p", "names": ["a"]}
 SIMULATED = {"simulated": {"endpoint": "http://127.0.0.1:8090"}}
 ADOPTED: Json = {"provider": {"adopted": {}}, "nodeSelector": {"matchLabels": {"team": "train"}}}
 
@@ -56,6 +58,7 @@ RESERVED = {"capacityType": "reserved", "reservationIDs": ["cr-1"]}
         pytest.param(pool(source(), source(name="b", **RESERVED)), id="two sources"),
         pytest.param(pool(source(name="b", **RESERVED, maxNodes=4, spareNodes=4)), id="all spare"),
         pytest.param(ADOPTED, id="adopted"),
+        pytest.param(pool(source(), nodeLabels={"team": "train", "acme.com/tier": ""}), id="labels for its nodes"),
     ],
 )
 def test_pools_accepted(api: Api, spec: Json) -> None:
@@ -74,6 +77,11 @@ def test_pools_accepted(api: Api, spec: Json) -> None:
         pytest.param({"provider": {"adopted": {}}}, "an adopted pool needs nodeSelector", id="adopted, unselected"),
         pytest.param({**ADOPTED, "nodeSelector": {}}, "an adopted pool needs nodeSelector", id="adopted, empty selector"),
         pytest.param({**ADOPTED, "sources": [source()]}, "an adopted pool has no sources", id="adopted with source"),
+        pytest.param({**ADOPTED, "nodeLabels": {"a": "b"}}, "an adopted pool has no nodeLabels", id="adopted with labels"),
+        pytest.param(pool(nodeLabels={"no key": "b"}), "each key must be a label key", id="label key that is none"),
+        pytest.param(pool(nodeLabels={"a": "no value"}), "nodeLabels.a", id="label value that is none"),
+        pytest.param(pool(nodeLabels={"node.kubernetes.io/a": "b"}), "are not the pool's to give", id="Kubernetes' label"),
+        pytest.param(pool(nodeLabels={"corral.dev/pool": "b"}), "are not the pool's to give", id="our label"),
         pytest.param(pool(source(capacityType="reserved")), "need reservationIDs", id="reserved without ids"),
         pytest.param(pool(source(capacityType="capacity-block", reservationIDs=[])), "need reservationIDs", id="empty ids"),
         pytest.param(pool(source(reservationIDs=["cr-1"])), "reservationIDs go with", id="on-demand with ids"),
@@ -108,7 +116,14 @@ def test_pools_refused(api: Api, spec: Json, words: str) -> None:
         pytest.param({"capacityOrder": ["reserved", "reserved"]}, "each value may be given once", id="a type twice"),
         pytest.param({"capacityOrder": []}, "capacityOrder", id="no type"),
         pytest.param({"userOverrides": ["topology.preferred"]}, "", id="override"),
-        pytest.param({"userOverrides": ["timeouts.queued"]}, "Unsupported value", id="what can't be overridden"),
+        pytest.param({"userOverrides": sorted(OVERRIDES.values())}, "", id="each override"),
+        pytest.param({"userOverrides": ["timeouts.booking"]}, "Unsupported value", id="what can't be overridden"),
+        pytest.param({"byPriorityClass": [HANDED, {**HANDED, "policy": "q"}]}, "in one entry only", id="a class handed on twice"),
+        pytest.param(
+            {"byPriorityClass": [HANDED, {**HANDED, "names": ["b"]}]}, "Duplicate value", id="handed to one policy twice"
+        ),
+        pytest.param({"byPriorityClass": [{**HANDED, "names": []}]}, "names", id="no class handed on"),
+        pytest.param({"byPriorityClass": [HANDED, {"policy": "q", "names": ["b"]}]}, "", id="classes handed on"),
         pytest.param({"retry": {"backoff": "2h"}}, "backoff must not be longer than maxBackoff", id="backoff beyond its maximum"),
         pytest.param({"retry": {"limit": -1}}, "retry.limit", id="negative limit"),
         pytest.param({"timeouts": {"queued": "0s"}}, "queued must be longer than zero", id="no time to queue"),

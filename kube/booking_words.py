@@ -55,6 +55,7 @@ BOOKING: Words = {
         "pods": "Pods that each node is to hold, by pod set.",
         "reservation_id": "The cloud's id of the reservation.",
         "domain": "Topology labels that the nodes must carry.",
+        "labels": "Labels that the pool gives the nodes.",
         "price_per_hour": "Dollars an hour that one node adds.",
     },
     bookings.Launch: {

@@ -46,6 +46,7 @@ class BookedPurchase(Record, frozen=True, kw_only=True):
     pods: dict[str, int]
     reservation_id: str = field(default="", name="reservationID")
     domain: dict[str, str] = {}
+    labels: dict[str, str] = {}
     price_per_hour: Money = "0"
 
 

@@ -40,6 +40,7 @@ _POOL: Words = {
         "mode": "Observe plans and explains only; Active books and buys; Paused starts nothing new and harms nothing that runs.",
         "node_selector": "Nodes that are there already and belong to this pool: booked, never terminated.",
         "shapes": "Instance types that may be bought. None named means every type that the sources offer.",
+        "node_labels": "Labels that nodes launched for the pool register with, such as those that a ResourceFlavor asks for.",
         "topology_keys": "Node label keys of the topology levels, from the widest to the narrowest, the host excluded.",
         "sources": "Ways to buy nodes; each is limited on its own.",
         "limits": "Upper limits of the whole pool.",
@@ -171,7 +172,13 @@ _POLICY: Words = {
         "run_duration": "How long gangs run.",
         "on_node_loss": "What happens when a node of a running gang is lost.",
         "bare_requests": "Requests that no Workload stands behind.",
-        "user_overrides": "Parameters that a request may override.",
+        "user_overrides": "Fields that a request may override, within the bounds that the policy sets.",
+        "by_priority_class": "Priority classes whose workloads are served on the terms of another policy.",
+    },
+    ours.ByPriorityClass: {
+        "": "Priority classes whose workloads are served on the terms of another policy.",
+        "policy": "Name of that CapacityPolicy, whose own byPriorityClass doesn't count.",
+        "names": "Names of WorkloadPriorityClasses or PriorityClasses.",
     },
     ours.TopologyPolicy: {
         "": "Topology for pod sets that ask for none of their own.",

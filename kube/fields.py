@@ -16,6 +16,7 @@ Money = Annotated[str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,6})?$", max_length=1
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 LabelKey = Annotated[str, Meta(min_length=1, max_length=316)]
+LabelValue = Annotated[str, Meta(pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$", max_length=63)]
 Text = Annotated[str, Meta(max_length=32768)]
 SourceType = Literal["reserved", "capacity-block", "on-demand"]
 CapacityTypeName = Literal["reserved", "capacity-block", "on-demand", "queued"]

@@ -128,6 +128,11 @@ class Workload(Record, frozen=True, kw_only=True):
         return found is not None and found.status == "True"
 
     @property
+    def priority_class(self) -> str:
+        """The name of its priority class, Kueue's or Kubernetes'; "" if it has none."""
+        return self.spec.priority_class_ref.name if self.spec.priority_class_ref else ""
+
+    @property
     def quota_reserved(self) -> bool:
         return self.is_true("QuotaReserved")
 

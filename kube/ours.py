@@ -19,6 +19,7 @@ from kube.fields import CapacityTypeName as CapacityTypeName
 from kube.fields import Count as Count
 from kube.fields import Duration as Duration
 from kube.fields import LabelKey as LabelKey
+from kube.fields import LabelValue as LabelValue
 from kube.fields import Money as Money
 from kube.fields import Name as Name
 from kube.fields import SourceType as SourceType
@@ -84,6 +85,7 @@ class CapacityPoolSpec(Record, frozen=True, kw_only=True):
     mode: Literal["Observe", "Active", "Paused"] = "Observe"
     node_selector: LabelSelector | None = None
     shapes: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=63)], ...], Meta(max_length=64)] = ()
+    node_labels: Annotated[dict[str, LabelValue], Meta(max_length=16)] = {}
     topology_keys: Annotated[tuple[LabelKey, ...], Meta(max_length=8)] = ("topology.kubernetes.io/zone",)
     sources: Annotated[tuple[Source, ...], Meta(max_length=16)] = ()
     limits: Limits = Limits()
@@ -220,6 +222,28 @@ class BareRequests(Record, frozen=True, kw_only=True):
     namespaces: Annotated[tuple[Name, ...], Meta(max_length=256)] = ()
 
 
+OVERRIDES = {
+    "requiredTopology": "topology.required",
+    "preferredTopology": "topology.preferred",
+    "runDuration": "runDuration",
+    "capacityOrder": "capacityOrder",
+    "priceCeilingPerHour": "priceCeilingPerHour",
+    "queuedTimeout": "timeouts.queued",
+    "provisionTimeout": "timeouts.provision",
+    "retryLimit": "retry.limit",
+}
+"""Parameter of a request -> the field of the policy that it overrides, by which `userOverrides` opens it."""
+
+ObjectName = Annotated[str, Meta(min_length=1, max_length=253)]
+
+
+class ByPriorityClass(Record, frozen=True, kw_only=True):
+    """Workloads of a priority class of these names, Kueue's or Kubernetes', are served on the terms of another policy."""
+
+    policy: ObjectName
+    names: Annotated[tuple[ObjectName, ...], Meta(min_length=1, max_length=16)]
+
+
 class CapacityPolicySpec(Record, frozen=True, kw_only=True):
     pools: Annotated[
         tuple[Annotated[str, Meta(max_length=253)], ...], Meta(max_length=64)
@@ -238,6 +262,7 @@ class CapacityPolicySpec(Record, frozen=True, kw_only=True):
     on_node_loss: Literal["Replace", "Leave", "Revoke"] = "Replace"
     bare_requests: BareRequests = BareRequests()
     user_overrides: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
+    by_priority_class: Annotated[tuple[ByPriorityClass, ...], Meta(max_length=16)] = ()
 
 
 class CapacityPolicyStatus(Record, frozen=True, kw_only=True):
@@ -251,3 +276,11 @@ class CapacityPolicy(Record, frozen=True, kw_only=True):
     api_version: str = f"{GROUP}/{VERSION}"
     kind: str = "CapacityPolicy"
     status: CapacityPolicyStatus = CapacityPolicyStatus()
+
+    def serving(self, priority_class: str) -> str:
+        """The name of the policy on whose terms workloads of the priority class are served: its own unless it names another.
+
+        That other one is final: its own `byPriorityClass` doesn't count.
+        """
+        named = (each.policy for each in self.spec.by_priority_class if priority_class in each.names)
+        return next(named, self.metadata.name)

@@ -13,3 +13,8 @@ def selects(pool: CapacityPool, labels: Labels) -> bool:
         return True
     wanted = pool.spec.node_selector.match_labels if pool.spec.node_selector else {}
     return bool(wanted) and wanted.items() <= labels.items()
+
+
+def launched_labels(pool: CapacityPool) -> Labels:
+    """What each node that is launched for the pool bears, besides the labels of its shape and place."""
+    return {**pool.spec.node_labels, POOL_LABEL: pool.metadata.name}

@@ -48,6 +48,7 @@ _IDS = "has(self.reservationIDs) && self.reservationIDs.size() > 0"
 _ADOPTED = "has(self.provider.adopted)"
 _SELECTS = "has(self.nodeSelector) && has(self.nodeSelector.matchLabels) && self.nodeSelector.matchLabels.size() > 0"
 _SOURCELESS = "!has(self.sources) || self.sources.size() == 0"
+_SAME_CLASS = "a.names.exists(name, name in b.names)"
 _SHARED = "has(a.reservationIDs) && has(b.reservationIDs) && a.reservationIDs.exists(id, id in b.reservationIDs)"
 
 _PREFIX = r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
@@ -63,6 +64,12 @@ _CONDITION: Mapping[str, Mapping[str, Any]] = {  # metav1.Condition, apimachiner
     "observed_generation": {"minimum": 0},
 }
 
+_LABEL_KEY = rf"^{_PREFIX}([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]$"
+_FREE_LABELS = (  # a kubelet may not give itself most of them (NodeRestriction), and the others are the cloud's or ours
+    "self.all(key, !key.matches('(^|[.])(kubernetes[.]io|k8s[.]io|corral[.]dev)/'))",
+    "labels of kubernetes.io, k8s.io and corral.dev are not the pool's to give",
+)
+
 _POOL: Extras = {
     ours.Provider: {"": _rules(_one_of(ours.Provider, "provider"))},
     ours.Source: {
@@ -75,6 +82,9 @@ _POOL: Extras = {
     },
     ours.CapacityPoolSpec: {
         "shapes": _SET,
+        "node_labels": _rules(
+            (f"self.all(key, key.size() <= 316 && key.matches(r'{_LABEL_KEY}'))", "each key must be a label key"), _FREE_LABELS
+        ),
         "topology_keys": _UNIQUE,
         "sources": {
             **_map_by("name"),
@@ -84,6 +94,7 @@ _POOL: Extras = {
         },
         "": _rules(
             (f"!{_ADOPTED} || ({_SELECTS})", "an adopted pool needs nodeSelector.matchLabels: it says which nodes are meant"),
+            (f"!{_ADOPTED} || !has(self.nodeLabels)", "an adopted pool has no nodeLabels: nothing is launched for it"),
             (f"!{_ADOPTED} || {_SOURCELESS}", "an adopted pool has no sources: nothing is bought for it"),
             _kept(ours.Provider, "provider", "the kind of provider"),
         ),
@@ -98,9 +109,19 @@ _POLICY: Extras = {
         "capacity_order": _UNIQUE,
         "user_overrides": {
             **_SET,
-            "items": {"type": "string", "enum": ["runDuration", "topology.preferred", "topology.required"]},
+            "items": {"type": "string", "enum": sorted(ours.OVERRIDES.values())},
+        },
+        "by_priority_class": {
+            **_map_by("policy"),
+            **_rules(
+                (
+                    f"self.all(a, self.all(b, a.policy == b.policy || !({_SAME_CLASS})))",
+                    "a priority class may stand in one entry only",
+                )
+            ),
         },
     },
+    ours.ByPriorityClass: {"names": _SET},
     ours.Timeouts: {"": _rules(_positive("queued"), _positive("provision"), _positive("booking"))},
     ours.RetryPolicy: {"": _rules(_at_most("backoff", "maxBackoff"))},
     ours.BareRequests: {"namespaces": _SET},

@@ -74,4 +74,4 @@ def _shape_labels(view: View, purchase: ours.BookedPurchase) -> Labels:
     known = view.known.get(purchase.pool)
     shapes = known.inventory.shapes if known else ()
     found = next((each.shape.labels for each in shapes if each.shape.name == purchase.shape), {})
-    return {**found, POOL_LABEL: purchase.pool}
+    return {**found, **purchase.labels, POOL_LABEL: purchase.pool}

@@ -75,7 +75,9 @@ def _run_duration(booking: ours.Booking, state: State) -> int | None:
     if request is None:
         return None
     try:
-        return terms(request.spec.parameters, lambda name: state.policies.get(("", name))).run_duration
+        return terms(request.spec.parameters, lambda name: state.policies.get(("", name)), priority_class).run_duration
+    workload = _workload(booking, state)
+    priority_class = workload.priority_class if workload else ""
     except ParameterError:
         return None
 

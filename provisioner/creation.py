@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from msgspec import structs
 from opentelemetry.trace import Span
 
-from capacity.model import Plan
+from capacity.model import Labels, Plan
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import decode
@@ -74,6 +74,7 @@ class Creator:
             now,
             installation=self._state.installation,
             provider_id=self._provider_id,
+            node_labels=self._node_labels,
         )
         name, patience = booking.metadata.name, CERTAIN
         with traced("book", case.request) as span:
@@ -92,6 +93,10 @@ class Creator:
     def _provider_id(self, node: str) -> str:
         found = self._state.nodes.get(("", node))
         return found.spec.provider_id if found else ""
+
+    def _node_labels(self, name: str) -> Labels:
+        pool = self._state.pool(name)
+        return pool.spec.node_labels if pool else {}
 
 
 @contextlib.contextmanager

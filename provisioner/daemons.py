@@ -7,7 +7,7 @@ from capacity.model import HOSTNAME, Labels, PodSet, Resources, Running, Shape
 from capacity.requirements import Taint, affinity_matches, selector_misses, untolerated
 from kube import core, ours
 from kube.podspec import daemon_pod_set, taints
-from kube.pools import POOL_LABEL
+from kube.pools import launched_labels
 from kube.requests import PodSpecError
 from provisioner.state import BOOKED
 
@@ -76,7 +76,7 @@ def _booked(pod: PodSet, shape: Shape, pool: ours.CapacityPool) -> bool:
 
 def shape_labels(shape: Shape, pool: ours.CapacityPool) -> Labels:
     """The labels that nodes of the shape are sure to have in this pool."""
-    return {**shape.labels, POOL_LABEL: pool.metadata.name}
+    return {**shape.labels, **launched_labels(pool)}
 
 
 def runs_on(pod: PodSet, labels: Labels, node_taints: Iterable[Taint], name: str) -> bool:

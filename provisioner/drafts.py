@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from capacity.model import ZONE, Plan, Purchase
+from capacity.model import ZONE, Labels, Plan, Purchase
 from capacity.quantity import dollars
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
@@ -41,7 +41,8 @@ def draft(
     installation: str,
     provider_id: Callable[[str], str],
 ) -> ours.Booking:
-    """The Booking of the next attempt. `provider_id` gives a node's, by its name."""
+    node_labels: Callable[[str], Labels],
+    """The Booking of the next attempt. `provider_id` gives a node's by its name, `node_labels` a pool's."""
     attempt = tries.made + 1
     name = booking_name(request, attempt)
     deadline = (tries.first_at or now) + timedelta(seconds=accepted.terms.provision)
@@ -64,7 +65,7 @@ def draft(
             ours.BookedNode(name=use.node.name, pool=use.node.pool, pods=dict(use.pods), provider_id=provider_id(use.node.name))
             for use in plan.uses
         ),
-        purchases=tuple(_purchase(index, purchase) for index, purchase in enumerate(plan.purchases)),
+        purchases=tuple(_purchase(index, each, node_labels(each.offering.pool)) for index, each in enumerate(plan.purchases)),
         cost_per_hour=dollars(plan.cost),
         node_count=len(plan.uses) + sum(purchase.count for purchase in plan.purchases),
         domains=dict(plan.domains),
@@ -76,7 +77,7 @@ def draft(
     return ours.Booking(metadata=ObjectMeta(name=name, labels=labels, finalizers=(FINALIZER,)), spec=spec)
 
 
-def _purchase(index: int, purchase: Purchase) -> ours.BookedPurchase:
+def _purchase(index: int, purchase: Purchase, labels: Labels) -> ours.BookedPurchase:
     offering = purchase.offering
     return ours.BookedPurchase(
         name=f"p{index}",
@@ -91,6 +92,7 @@ def _purchase(index: int, purchase: Purchase) -> ours.BookedPurchase:
         reservation_id=offering.reservation or "",
         domain=dict(offering.domain),
         price_per_hour=dollars(offering.price),
+        labels=dict(labels),
     )
 
 

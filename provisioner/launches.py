@@ -59,7 +59,7 @@ def keys(spec: BookingSpec, pods: Mapping[str, int]) -> tuple[str, ...]:
 def order(booking: Booking, launch: Launch) -> Order:
     """The cloud call of a launch. Nodes register booked: no pod can slip onto them."""
     purchase = next(each for each in booking.spec.purchases if each.name == launch.purchase)
-    labels = {POOL_LABEL: purchase.pool, SOURCE_LABEL: purchase.source}
+    labels = {**purchase.labels, POOL_LABEL: purchase.pool, SOURCE_LABEL: purchase.source}
     return Order(
         token=launch.token,
         shape=purchase.shape,

@@ -154,7 +154,7 @@ class Observer:
         pool = self._state.pool(purchase.pool)
         shape = next((each for each in pool.status.shapes if each.name == purchase.shape), None) if pool else None
         return verify.Expected(
-            labels={key: value for key, value in {ZONE: purchase.zone, **purchase.domain}.items() if value},
+            labels={key: value for key, value in {ZONE: purchase.zone, **purchase.domain, **purchase.labels}.items() if value},
             devices={name: amount(name, text) for name, text in shape.allocatable.items() if "/" in name} if shape else None,
             room=_room(spec, purchase.pods),
             taints=_repelling(shape.taints) if shape else None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from capacity.model import ZONE, CapacityType, Labels, Offering, ReservationUse, Resources, Running, Shape
 from kube import ours
-from kube.pools import POOL_LABEL
+from kube.pools import launched_labels
 from kube.times import clock, seconds
 from provisioner.backoff import Key
 from provisioner.clouds.base import CloudShape, Reservation
@@ -63,7 +63,7 @@ class Market:
 
     def labels(self, shape: Shape) -> Labels:
         """What nodes of the shape are sure to bear in this pool."""
-        return {**shape.labels, POOL_LABEL: self.name}
+        return {**shape.labels, **launched_labels(self.pool)}
 
 
 def offers(market: Market) -> Offers:

@@ -1,13 +1,15 @@
 """What a request may say in `spec.parameters`, and what follows from it and from its CapacityPolicy.
 
-An unknown key or a bad value is refused, naming key, value and remedy: a mistyped timeout is never ignored.
+An unknown key or a bad value is refused, naming key, value and remedy: a mistyped timeout is never ignored. A request may
+override what its policy opens, and of time, money, retries and capacity types ask for no more than the policy gives.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
@@ -20,7 +22,7 @@ DEFAULT_POLICY = "default"
 UNKNOWN = "Unknown"
 NO_POOL = "there is no CapacityPool: create one"
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
-_OPENED_BY = {"required_topology": "topology.required", "preferred_topology": "topology.preferred", "run_duration": "runDuration"}
+_TYPES = get_args(ours.CapacityTypeName)
 
 
 class ParameterError(ValueError):
@@ -43,7 +45,32 @@ def _duration(text: str) -> str:
     return text
 
 
+def _time(text: str) -> str:
+    if seconds(text) < 1:
+        raise ValueError("must be a duration of a second or more such as 90m")
+    return text
+
+
+def _price(text: str) -> str:
+    money(text)
+    return text
+
+
+def _number(text: str) -> str:
+    if not re.fullmatch(r"\d{1,3}", text, re.ASCII):
+        raise ValueError("must be a whole number such as 0")
+    return text
+
+
+def _order(text: str) -> str:
+    kinds = text.split(",")
+    if not set(kinds) <= set(_TYPES) or len(set(kinds)) < len(kinds):
+        raise ValueError(f"must be some of {', '.join(_TYPES)}, each once, with commas between them and no spaces")
+    return text
+
+
 LabelKey = Annotated[str, AfterValidator(_label_key)]
+Time = Annotated[str, AfterValidator(_time)]
 
 
 class Parameters(BaseModel):
@@ -55,6 +82,14 @@ class Parameters(BaseModel):
     required_topology: LabelKey | None = None
     preferred_topology: LabelKey | None = None
     run_duration: Annotated[str, AfterValidator(_duration)] | None = None
+    capacity_order: Annotated[str, AfterValidator(_order)] | None = None
+    price_ceiling_per_hour: Annotated[str, AfterValidator(_price)] | None = None
+    queued_timeout: Time | None = None
+    provision_timeout: Time | None = None
+    retry_limit: Annotated[str, AfterValidator(_number)] | None = None
+
+
+_FIELDS = {to_camel(field): field for field in Parameters.model_fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +111,28 @@ class Terms:
     on_node_loss: str = "Replace"
 
 
-def terms(given: Mapping[str, str], policy: Callable[[str], ours.CapacityPolicy | None]) -> Terms:
-    """`policy` looks a CapacityPolicy up by name. Raises ParameterError."""
+def terms(given: Mapping[str, str], policy: Callable[[str], ours.CapacityPolicy | None], priority_class: str = "") -> Terms:
+    """`policy` looks a CapacityPolicy up by name; `priority_class` is that of the Workload, "" for a bare request.
+
+    Raises ParameterError.
+    """
     parameters = _read(given)
-    name = parameters.policy or DEFAULT_POLICY
-    found = policy(name)
+    found = policy(named(given))
     if found is None:
         raise PolicyMissingError(_no_policy(parameters.policy))
-    for field, opening in _OPENED_BY.items():
-        if getattr(parameters, field) is not None and opening not in found.spec.user_overrides:
-            raise ParameterError(
-                f'parameter {to_camel(field)}: CapacityPolicy "{name}" does not open it: remove it, '
-                f"or add {opening} to userOverrides of the policy"
-            )
-    return _terms(name, found.spec, parameters)
+    serving = found.serving(priority_class)
+    chosen = found if serving == found.metadata.name else policy(serving)
+    if chosen is None:
+        raise PolicyMissingError(
+            f'CapacityPolicy "{found.metadata.name}": spec.byPriorityClass hands {priority_class} to CapacityPolicy "{serving}", '
+            f"which is not there: create it or correct the name"
+        )
+    return _terms(serving, _overridden(serving, chosen.spec, parameters))
+
+
+def named(given: Mapping[str, str]) -> str:
+    """The policy that the parameters name."""
+    return given.get("policy") or DEFAULT_POLICY
 
 
 def _no_policy(asked: str) -> str:
@@ -114,17 +157,63 @@ def _words(error: Any) -> str:
     return f'parameter {key} = "{str(error["input"])[:80]}": {error["msg"].removeprefix("Value error, ")}'
 
 
-def _terms(name: str, spec: ours.CapacityPolicySpec, parameters: Parameters) -> Terms:
+def _overridden(name: str, spec: ours.CapacityPolicySpec, asked: Parameters) -> ours.CapacityPolicySpec:
+    """The policy as the request asks for it. Raises ParameterError for what the policy doesn't open or allow."""
+    for key, opening in ours.OVERRIDES.items():
+        if getattr(asked, _FIELDS[key]) is not None and opening not in spec.user_overrides:
+            raise ParameterError(
+                f'parameter {key}: CapacityPolicy "{name}" does not open it: remove it, '
+                f"or add {opening} to userOverrides of the policy"
+            )
+    for key, given, bound in _beyond(spec, asked):
+        raise ParameterError(
+            f'parameter {key} = "{given}": CapacityPolicy "{name}" allows {bound} at most: ask for no more, '
+            f"or raise {ours.OVERRIDES[key]} of the policy"
+        )
+    return replace(
+        spec,
+        capacity_order=tuple(asked.capacity_order.split(",")) if asked.capacity_order else spec.capacity_order,
+        topology=ours.TopologyPolicy(
+            required=asked.required_topology or spec.topology.required,
+            preferred=asked.preferred_topology or spec.topology.preferred,
+        ),
+        price_ceiling_per_hour=asked.price_ceiling_per_hour or spec.price_ceiling_per_hour,
+        timeouts=replace(
+            spec.timeouts,
+            queued=asked.queued_timeout or spec.timeouts.queued,
+            provision=asked.provision_timeout or spec.timeouts.provision,
+        ),
+        run_duration=ours.RunDuration(default=asked.run_duration or spec.run_duration.default),
+    )
+
+
+def _beyond(spec: ours.CapacityPolicySpec, asked: Parameters) -> Iterator[tuple[str, str, str]]:
+    """Key, value and the policy's bound of what asks for more than the policy gives."""
+    kinds = asked.capacity_order.split(",") if asked.capacity_order else ()
+    if not set(kinds) <= set(spec.capacity_order):
+        yield "capacityOrder", ",".join(kinds), ",".join(spec.capacity_order)
+    bounds: tuple[tuple[str, str | None, str | None, Callable[[str], int]], ...] = (
+        ("priceCeilingPerHour", asked.price_ceiling_per_hour, spec.price_ceiling_per_hour, money),
+        ("queuedTimeout", asked.queued_timeout, spec.timeouts.queued, seconds),
+        ("provisionTimeout", asked.provision_timeout, spec.timeouts.provision, seconds),
+        ("retryLimit", asked.retry_limit, str(spec.retry.limit), int),
+    )
+    for key, given, bound, read in bounds:
+        if given is not None and bound is not None and read(given) > read(bound):
+            yield key, given, bound
+
+
+def _terms(name: str, spec: ours.CapacityPolicySpec) -> Terms:
     """Raises ParameterError when the policy itself holds a value that can't be read."""
     try:
         preferences = Preferences(
             capacity_order=tuple(map(CapacityType, spec.capacity_order)),
-            required_topology=parameters.required_topology or spec.topology.required,
-            preferred_topology=parameters.preferred_topology or spec.topology.preferred,
+            required_topology=spec.topology.required,
+            preferred_topology=spec.topology.preferred,
             cross_zone_cost=money(spec.cross_zone.cost_per_node_hour) if spec.cross_zone.policy == "Allow" else 0,
             price_ceiling=None if spec.price_ceiling_per_hour is None else money(spec.price_ceiling_per_hour),
         )
-        duration = _duration(parameters.run_duration or spec.run_duration.default)
+        duration = _duration(spec.run_duration.default)
         return Terms(
             policy=name,
             preferences=preferences,

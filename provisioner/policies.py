@@ -1,6 +1,6 @@
 """Tells the author of a CapacityPolicy whether the pools and topology levels that it names are there."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -29,8 +29,8 @@ class Verdict:
     message: str
 
 
-def verdict(spec: ours.CapacityPolicySpec, pools: Mapping[str, ours.CapacityPool]) -> Verdict:
-    """`pools` are all that there are, by name. Pure."""
+def verdict(spec: ours.CapacityPolicySpec, pools: Mapping[str, ours.CapacityPool], policies: Collection[str] = ()) -> Verdict:
+    """`pools` are all that there are, by name; `policies` are the names of all policies. Pure."""
     absent = absent_pools(spec.pools, pools)
     if absent:
         return Verdict(False, "UnknownPool", f"spec.pools: {absent}")
@@ -42,6 +42,9 @@ def verdict(spec: ours.CapacityPolicySpec, pools: Mapping[str, ours.CapacityPool
         if key is not None and key not in levels:
             text = f"spec.topology.{field}: no pool has {key} among its topologyKeys: name one of {', '.join(sorted(levels))}"
             return Verdict(False, "UnknownTopologyKey", text)
+    if lost := sorted({each.policy for each in spec.by_priority_class} - set(policies)):
+        text = f"spec.byPriorityClass: there is no CapacityPolicy {', '.join(lost)}: create it or correct the name"
+        return Verdict(False, "UnknownPolicy", text)
     return Verdict(True, READY, f"requests are served from {', '.join(sorted(usable))}")
 
 
@@ -55,7 +58,8 @@ class PolicyReconciler:
         policy = self._state.policies.get(("", name))
         if policy is None:
             return DONE
-        wanted = verdict(policy.spec, {pool.metadata.name: pool for pool in self._state.pools.values()})
+        pools = {pool.metadata.name: pool for pool in self._state.pools.values()}
+        wanted = verdict(policy.spec, pools, {each.metadata.name for each in self._state.policies.values()})
         before = [each.to_json() for each in policy.status.conditions]
         generation = policy.metadata.generation
         after = set_condition(before, READY, wanted.ready, wanted.reason, wanted.message, generation=generation, now=self._now())

@@ -1,11 +1,13 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from admission.decide import RetryRule
 from admission.gang import WorkloadMistakeError
-from admission.terms import Terms, Unusable, parameters, terms
+from admission.terms import Files, Terms, Unusable, parameters, retry_for, terms
 from kube.kueue import ParametersReference
+from kube.ours import ByPriorityClass
 from tests.admission.objects import config, policy
 
 POLICY = ParametersReference(api_group="corral.dev", kind="CapacityPolicy", name="training")
@@ -17,7 +19,7 @@ BASE = Terms({"policy": "training"}, RetryRule(1, 10, 30))
 def found(reference: ParametersReference | None, **spec: Any) -> Terms | Unusable:
     policies = {"training": policy(limit=1, backoff="10s", maxBackoff="30s")}
     configs = {"cfg": config(**spec)} if spec else {}
-    return terms(reference, policies.get, configs.get)
+    return terms(reference, Files(policies.get, configs.get))
 
 
 @pytest.mark.parametrize(
@@ -43,8 +45,12 @@ def found(reference: ParametersReference | None, **spec: Any) -> Terms | Unusabl
             id="policy missing",
         ),
         pytest.param(CONFIG, {}, 'ProvisioningRequestConfig "cfg" is not there: create it', id="config missing"),
-        pytest.param(CONFIG, {"provisioningClassName": "other"}, 'is "other": set it to gang.corral.dev', id="another class"),
-        pytest.param(CONFIG, {"provisioningClassName": "gang.corral.dev"}, 'has no "policy"', id="config without policy"),
+        pytest.param(
+            CONFIG,
+            {"provisioningClassName": "gang.corral.dev"},
+            'ProvisioningRequestConfig "cfg": CapacityPolicy "default" is not there',
+            id="config without policy and no default one",
+        ),
         pytest.param(
             CONFIG,
             {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": "none"}},
@@ -119,3 +125,76 @@ def test_override_replaces_the_configs_parameter() -> None:
 def test_overrides_that_no_request_can_carry(annotations: dict[str, str], words: str) -> None:
     with pytest.raises(WorkloadMistakeError, match=words):
         parameters(BASE, annotations)
+
+
+NOTE = 'class gang.corral.dev with CapacityPolicy "training" serves it'
+
+
+@pytest.mark.parametrize(
+    ("spec", "parameters", "note"),
+    [
+        pytest.param({"provisioningClassName": "gang.corral.dev"}, {}, "", id="ours"),
+        pytest.param(
+            {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"},
+            {},
+            f"{NOTE}, not check-capacity.autoscaling.x-k8s.io",
+            id="another class",
+        ),
+        pytest.param(
+            {"provisioningClassName": "queued-provisioning.gke.io", "parameters": {"maxRunDurationSeconds": "60"}},
+            {},
+            f"{NOTE} without maxRunDurationSeconds, not queued-provisioning.gke.io",
+            id="parameters of another class mean nothing here",
+        ),
+        pytest.param(
+            {
+                "provisioningClassName": "gang.corral.dev",
+                "parameters": {"runDuration": "1h"},
+                "podSetUpdates": {"nodeSelector": [{"key": "k", "valueFromProvisioningClassDetail": "d"}]},
+                "podSetMergePolicy": "IdenticalPodTemplates",
+            },
+            {"runDuration": "1h"},
+            "podSetUpdates has no effect; podSetMergePolicy has no effect",
+            id="what is not followed",
+        ),
+    ],
+)
+def test_a_config_is_taken_as_it_is(spec: dict[str, Any], parameters: dict[str, str], note: str) -> None:
+    """As the in-tree controller used it: the policy named `default` serves one that names none."""
+    for given, name in (
+        (spec, "default"),
+        ({**spec, "parameters": {**spec.get("parameters", {}), "policy": "training"}}, "training"),
+    ):
+        policies = {name: policy(name, limit=1, backoff="10s", maxBackoff="30s")}
+        result = terms(CONFIG, Files(policies.get, {"cfg": config(**given)}.get))
+        assert isinstance(result, Terms)
+        assert (result.parameters, result.note) == ({**parameters, "policy": name}, note.replace("training", name))
+
+
+def test_the_policy_that_serves_the_priority_class_says_how_often_to_retry() -> None:
+    base = policy(limit=1, backoff="10s", maxBackoff="30s")
+    handing = structs.replace(base.spec, by_priority_class=(ByPriorityClass(policy="urgent", names=("high",)),))
+    there = {"training": structs.replace(base, spec=handing), "urgent": policy("urgent", limit=9, backoff="20s")}
+    for priority_class, limit in (("", 1), ("low", 1), ("high", 9)):
+        result = terms(POLICY, Files(there.get, {}.get), priority_class)
+        assert isinstance(result, Terms)
+        assert (result.parameters, result.retry.limit) == ({"policy": "training"}, limit)
+    del there["urgent"]
+    lost = terms(POLICY, Files(there.get, {}.get), "high")
+    assert isinstance(lost, Unusable)
+    assert 'byPriorityClass hands high to CapacityPolicy "urgent", which is not there' in lost.why
+
+
+@pytest.mark.parametrize(
+    ("annotations", "given", "limit"),
+    [
+        pytest.param({}, {}, 3, id="the rule's"),
+        pytest.param({"provreq.kueue.x-k8s.io/retryLimit": "0"}, {}, 0, id="none"),
+        pytest.param({"provreq.kueue.x-k8s.io/retryLimit": "9"}, {}, 3, id="never more"),
+        pytest.param({"provreq.kueue.x-k8s.io/retryLimit": "two"}, {}, 3, id="no number: the provisioner says so"),
+        pytest.param({}, {"retryLimit": "2"}, 2, id="the config's"),
+        pytest.param({"provreq.kueue.x-k8s.io/retryLimit": "1"}, {"retryLimit": "2"}, 1, id="the workload's comes first"),
+    ],
+)
+def test_a_workload_may_ask_for_fewer_retries(annotations: dict[str, str], given: dict[str, str], limit: int) -> None:
+    assert retry_for(Terms(given, RetryRule(3, 10, 30)), annotations) == RetryRule(limit, 10, 30)

@@ -7,6 +7,7 @@ import pytest
 
 from capacity.model import ZONE, CapacityType, Gang, Offering, Plan, PodSet, Purchase, Use
 from capacity.model import Node as PlanNode
+from kube import ours
 from kube.meta import ObjectKey
 from provisioner.acceptance import Accepted
 from provisioner.drafts import booking_name, create_body, draft
@@ -25,6 +26,19 @@ PLAN = Plan(
     cost=20_000_000,
     domains={ZONE: "east"},
 )
+
+
+def drafted(tries: Attempts) -> ours.Booking:
+    return draft(
+        request(),
+        ACCEPTED,
+        PLAN,
+        tries,
+        NOW,
+        installation="here",
+        provider_id=lambda name: f"sim:///{name}",
+        node_labels={"p": {"team": "train"}}.__getitem__,
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +65,7 @@ def test_the_name_tells_attempts_and_incarnations_apart() -> None:
 
 def test_the_booking_of_a_plan() -> None:
     tries = Attempts(1, NOW - timedelta(minutes=10))
-    made = draft(request(), ACCEPTED, PLAN, tries, NOW, installation="here", provider_id=lambda name: f"sim:///{name}")
+    made = drafted(tries)
     spec = made.spec
     assert (spec.attempt, spec.provision_deadline, spec.booking_seconds) == (2, "2026-09-01T10:30:00Z", 900)
     assert (spec.request.uid, spec.workload, spec.cost_per_hour) == ("req-uid", ACCEPTED.workload, "20.00")
@@ -62,15 +76,16 @@ def test_the_booking_of_a_plan() -> None:
     (bought,) = spec.purchases
     assert (bought.name, bought.offering, bought.zone, bought.count) == ("p0", "p/res", "east", 2)
     assert (bought.reservation_id, bought.domain) == ("cr-1", {ZONE: "east", RACK: "a"})
+    assert bought.labels == {"team": "train"}
 
 
 def test_the_first_attempt_sets_the_deadline() -> None:
-    made = draft(request(), ACCEPTED, PLAN, Attempts(), NOW, installation="here", provider_id=lambda _: "")
+    made = drafted(Attempts())
     assert (made.spec.attempt, made.spec.provision_deadline) == (1, "2026-09-01T10:40:00Z")
 
 
 def test_the_body_carries_the_finalizer_and_no_owner() -> None:
-    body = create_body(draft(request(), ACCEPTED, PLAN, Attempts(), NOW, installation="here", provider_id=lambda _: ""))
+    body = create_body(drafted(Attempts()))
     assert body["metadata"]["finalizers"] == ["corral.dev/booking"]
     assert body["metadata"]["labels"] == {"corral.dev/request-uid": "req-uid", "corral.dev/workload-uid": "wl-uid"}
     assert "ownerReferences" not in body["metadata"]

@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from kube.ours import BookingStatus, Launch
 from kube.times import stamp
@@ -50,6 +51,14 @@ def test_nodes_register_booked() -> None:
         "corral.dev/source": "res",
     }
     assert (order.count, order.reservation, order.capacity_type) == (3, "cr-1", "reserved")
+
+
+def test_nodes_register_with_the_labels_of_the_plan() -> None:
+    """Ours come last: no pool can give a node another's name."""
+    given = {"team": "train", "corral.dev/pool": "another"}
+    booked = booking(purchases=(structs.replace(purchase("od"), labels=given),))
+    order = launches.order(booked, Launch(purchase="od", token="t", count=1, state="Pending", at=AT))
+    assert (order.labels["team"], order.labels["corral.dev/pool"]) == ("train", "p")
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ def test_offerings_of_an_untouched_pool() -> None:
     assert found[A].shape.labels == {"node.kubernetes.io/instance-type": "h100", "corral.dev/pool": "p"}
 
 
+def test_nodes_bear_the_labels_that_their_pool_gives() -> None:
+    found = sold(of=pool(nodeLabels={"team": "train"}))
+    assert all(offering.shape.labels["team"] == "train" for offering in found.values())
+
+
 @pytest.mark.parametrize(
     ("made", "seen", "expected"),
     [

@@ -35,10 +35,18 @@ ZONES = "topology.kubernetes.io/zone"
             f"spec.topology.required: no pool has rack among its topologyKeys: name one of {RACK}, {ZONES}",
             id="unknown-level",
         ),
+        pytest.param({"byPriorityClass": [{"policy": "other", "names": ["x"]}]}, ["a"], "Ready", "", id="another-policy"),
+        pytest.param(
+            {"byPriorityClass": [{"policy": "gone", "names": ["x"]}]},
+            ["a"],
+            "UnknownPolicy",
+            "spec.byPriorityClass: there is no CapacityPolicy gone: create it or correct the name",
+            id="another-policy-that-is-not-there",
+        ),
     ],
 )
 def test_verdict(spec: dict[str, Any], pools: list[str], reason: str, words: str) -> None:
-    found = verdict(policy(**spec).spec, {name: pool(name) for name in pools})
+    found = verdict(policy(**spec).spec, {name: pool(name) for name in pools}, {"default", "other"})
     assert found.ready is (found.reason == "Ready")
     assert found.reason == reason
     assert found.message.startswith(words)
