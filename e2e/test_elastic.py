@@ -8,7 +8,7 @@ import pytest
 
 from e2e.cluster import LABEL, Cluster, eventually, holds, status_of
 from e2e.kinds.look import asked
-from e2e.kinds.objects import JOB, template
+from e2e.kinds.objects import JOB, RAY_CLUSTER, template, workers_of_ray
 from kube import resources
 
 Json = dict[str, Any]
@@ -133,3 +133,17 @@ def test_a_grown_job_that_was_stopped_asks_for_all_its_pods(running: Cluster) ->
         wanted = "True" if active else "False"
         eventually(lambda wanted=wanted: conditions(latest(running)).get("QuotaReserved") == wanted)  # type: ignore[misc]
     request_of(running, 6)
+
+
+def test_a_group_that_ray_makes_larger(cluster: Cluster) -> None:
+    """As its autoscaler does. The head and the other group are as they were, and not asked for again."""
+    cluster.queue(quota=128)
+    [gang] = workers_of_ray({"left": 2, "right": 1}, enableInTreeAutoscaling=True).made("gang", cluster.namespace)
+    gang["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
+    cluster.apply(gang)
+    cluster.provision(cluster.request())
+    eventually(lambda: not cluster.get(RAY_CLUSTER.kind, "gang")["spec"]["suspend"])
+    found = cluster.get(RAY_CLUSTER.kind, "gang")["spec"]["workerGroupSpecs"]
+    found[0]["replicas"] = 5
+    cluster.api.merge(RAY_CLUSTER.kind, cluster.namespace, "gang", {"spec": {"workerGroupSpecs": found}})
+    eventually(lambda: [asked(each) for each in cluster.requests()] == [{"left": 3}])

@@ -54,6 +54,7 @@ def _activate(cluster: Cluster, active: bool) -> None:
     cluster.api.merge(resources.WORKLOADS, cluster.namespace, name, {"spec": {"active": active}})
 
 
+@pytest.mark.row("W19", "3.10-14")
 def test_a_worker_group_of_none_is_not_asked_for(cluster: Cluster) -> None:
     cluster.queue()
     cluster.apply(*workers_of_ray({"idle": 0, "workers": 2}).made("gang", cluster.namespace))
@@ -67,6 +68,7 @@ def test_a_worker_group_of_none_is_not_asked_for(cluster: Cluster) -> None:
     assert not any(key.startswith(BOOKING) for key in selectors[0])
 
 
+@pytest.mark.row("W19", "3.10-14")
 def test_nothing_is_asked_for_where_only_groups_of_none_need_it(cluster: Cluster) -> None:
     """The head has no GPUs, and the config asks for capacity only for pods that have."""
     cluster.queue(parameters={"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace})
@@ -77,7 +79,7 @@ def test_nothing_is_asked_for_where_only_groups_of_none_need_it(cluster: Cluster
     assert not cluster.requests()
 
 
-@pytest.mark.row("W15")
+@pytest.mark.row("W15", "3.10-09")
 def test_pod_sets_alike_keep_their_own_words(cluster: Cluster) -> None:
     """Kueue's own controller merges them by its config's policy, and steers the first alone (kueue#14408)."""
     cluster.queue(parameters={"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace})
