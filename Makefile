@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-parts install lock crds clean bench-planner conformance
+.PHONY: bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner conformance
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
@@ -26,16 +26,21 @@ unit: $(READY)
 # Two halves side by side, each with a control plane of its own: the services as a user runs them, and their parts. The tests of
 # e2e/conformance are run by `make conformance`.
 GANGS := e2e/test_gang.py e2e/test_crash.py e2e/test_bad_input.py e2e/test_trace.py
+# With the CRDs of every operator, whose start takes a while.
+KINDS := e2e/test_kinds.py e2e/test_pod_sets.py e2e/test_elastic.py
 
 e2e: $(READY)
 	$(BIN)/python -m e2e.controlplane build
-	$(MAKE) --jobs=2 --output-sync=target e2e-gangs e2e-parts
+	$(MAKE) --jobs=2 --output-sync=target e2e-gangs e2e-kinds e2e-parts
 
 e2e-gangs: $(READY)
 	$(BIN)/pytest -q $(GANGS)
 
+e2e-kinds: $(READY)
+	$(BIN)/pytest -q $(KINDS)
+
 e2e-parts: $(READY)
-	$(BIN)/pytest -q e2e --ignore=e2e/conformance $(GANGS:%=--ignore=%)
+	$(BIN)/pytest -q e2e --ignore=e2e/conformance $(GANGS:%=--ignore=%) $(KINDS:%=--ignore=%)
 
 bench-optimality: $(READY)
 	$(BIN)/python -m bench.optimality --cases $(or $(N),2000) --seed $(or $(SEED),1)
