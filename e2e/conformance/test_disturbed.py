@@ -1,0 +1,147 @@
+"""Rows W that come up when something is wrong with the services: nobody answers, writes are refused, two of a kind run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e import ports
+from e2e.cluster import Cluster, eventually, holds, made, status_of
+from e2e.conformance.contest import is_true
+from e2e.conformance.scene import by_hand, now, pod_set
+from e2e.stack import ROOT, Program
+from kube import resources
+
+QUICK = {"limit": 1, "backoff": "1s", "maxBackoff": "1s"}
+
+
+def uids(cluster: Cluster) -> set[str]:
+    return {each["metadata"]["uid"] for each in cluster.requests()}
+
+
+IMPATIENT = "import datetime\nfrom admission import decide\ndecide.ACCEPT_TIMEOUT = datetime.timedelta(seconds=5)\n"
+
+
+@contextmanager
+def impatient(admission: Program, directory: Path) -> Iterator[None]:
+    """The admission service waits five seconds, not minutes, for an answer: Python runs this module before any program."""
+    (directory / "sitecustomize.py").write_text(IMPATIENT)
+    assert admission.stop() == 0
+    admission.start(PYTHONPATH=f"{directory}{os.pathsep}{ROOT}")
+    try:
+        yield
+    finally:
+        assert admission.stop() == 0
+        admission.start()
+
+
+@pytest.mark.row("W17", "3.10-16")
+def test_quota_goes_back_when_nobody_answers(cluster: Cluster, admission: Program, tmp_path: Path) -> None:
+    """More often than the policy allows attempts, and never to the end of them."""
+    cluster.queue(retry=QUICK)
+    with impatient(admission, tmp_path):
+        cluster.job()
+        for attempt in (1, 2):
+            silent = cluster.request(attempt)
+            eventually(lambda: cluster.is_true("Evicted") and not cluster.is_true("QuotaReserved"))
+            name = silent["metadata"]["name"]
+            words = f"The provisioner doesn't answer ProvisioningRequest {name}: is corral-provisioner running?"
+            assert words in cluster.condition("Evicted")["message"]
+        eventually(lambda: silent["metadata"]["uid"] not in uids(cluster))
+        last = cluster.request(2)
+    cluster.provision(last)
+    eventually(lambda: cluster.is_true("Admitted"))
+
+
+@contextmanager
+def unwritable(cluster: Cluster) -> Iterator[None]:
+    """Nobody may make an entry of the namespace's Workloads Ready."""
+    rule = {"apiGroups": ["kueue.x-k8s.io"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["workloads/status"]}
+    ready = "has(object.status.admissionChecks) && object.status.admissionChecks.exists(each, each.state == 'Ready')"
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": f"object.metadata.namespace != '{cluster.namespace}' || !({ready})"}],
+    }
+    kind, api, name = "ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1", f"{cluster.namespace}-unwritable"
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    cluster.apply(made(api, kind, name, spec=spec), made(api, f"{kind}Binding", name, spec=binding))
+    try:
+        eventually(lambda: _refused(cluster))
+        yield
+    finally:
+        cluster.kubectl("delete", f"{kind},{kind}Binding", name, "--wait=false")
+
+
+def _refused(cluster: Cluster) -> bool:
+    """Asked with an entry that nobody reads: a check of that name is on no queue."""
+    entry = {"name": "probe", "state": "Ready", "message": "", "lastTransitionTime": now()}
+    workload = cluster.workload()["metadata"]["name"]
+    entries = [*status_of(cluster.workload())["admissionChecks"], entry]
+    try:
+        cluster.api.merge(
+            resources.WORKLOADS, cluster.namespace, workload, {"status": {"admissionChecks": entries}}, subresource="status"
+        )
+    except LookupError as error:
+        return "denied" in str(error)
+    return False
+
+
+def updates(cluster: Cluster) -> list[str]:
+    return [each["note"] for each in cluster.get(resources.EVENTS)["items"] if each["reason"] == "AdmissionCheckUpdated"]
+
+
+@pytest.mark.row("W21")
+def test_an_event_tells_what_was_written(cluster: Cluster) -> None:
+    cluster.queue()
+    cluster.job()
+    request = cluster.request()
+    eventually(cluster.entry)
+    with unwritable(cluster):
+        cluster.provision(request)
+        holds(lambda: cluster.entry()["state"] == "Pending" and not updates(cluster), 2)
+    eventually(lambda: cluster.is_true("Admitted"))
+    assert updates(cluster) == [
+        f"Admission check {cluster.namespace} updated state from Pending to Ready with message: 4 nodes in rack r1"
+    ]
+
+
+@contextmanager
+def another(kubeconfig: Path, directory: Path) -> Iterator[Program]:
+    """A second admission service that leads at the same time, for its Lease is another one."""
+    address = f"127.0.0.1:{ports.take()[0]}"
+    settings = {
+        "apiVersion": "config.corral.dev/v1alpha1",
+        "kind": "Configuration",
+        "health": {"bindAddress": address},
+        "metrics": {"bindAddress": address},
+        "leaderElection": {"resourceNamespace": "default"},
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+    }
+    path = directory / "another.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    program = Program("admission", path, directory / "another.log", f"http://{address}/readyz", {})
+    program.start()
+    try:
+        yield program
+    finally:
+        assert program.stop() == 0, program.tail()
+
+
+@pytest.mark.row("W22")
+def test_what_is_made_twice_is_made(cluster: Cluster, kubeconfig: Path, tmp_path: Path) -> None:
+    cluster.queue(quota=128)
+    with another(kubeconfig, tmp_path):
+        for name in ("one", "two", "three", "four"):
+            by_hand(cluster, pod_set("a"), pod_set("b"), name=name)
+        eventually(lambda: len(cluster.requests()) == 4)
+        known = uids(cluster)
+        holds(lambda: uids(cluster) == known, 2)
+        for request in cluster.requests():
+            cluster.provision(request)
+        eventually(lambda: all(is_true(each, "Admitted") for each in cluster.get(resources.WORKLOADS)["items"]))
+        assert uids(cluster) == known
+        assert "FailedCreate" not in cluster.events()
