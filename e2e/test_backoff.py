@@ -27,7 +27,7 @@ class History:
 
     def close(self) -> None:
         self._watch.close()
-        self._thread.join(5)
+        self._thread.join(30)
 
     def _follow(self) -> None:
         for line in self._watch:
@@ -103,26 +103,33 @@ def test_a_hopeless_gang_of_high_priority_holds_up_nobody(corner: Scenario, urge
     assert len(corner.machines()) == 2, "nothing was bought for it"
 
 
+def standings(corner: Scenario) -> list[str]:
+    requests = [(each["metadata"]["name"], condition(each, "Provisioned").get("message", "")) for each in corner.requests()]
+    bookings = [(each["metadata"]["name"], each["status"]["phase"]) for each in corner.bookings()]
+    return [f"{name}: {text}" for name, text in (*requests, *bookings)]
+
+
 def test_a_big_gang_gets_its_turn_before_small_ones_that_came_later(corner: Scenario, history: History) -> None:
-    """All four machines of the reservation, and always more small jobs than there are machines."""
-    corner.set_up(sources=("reserved",), policy={"timeouts": {"queued": "10m", "provision": "60s", "booking": "60s"}})
+    """All four machines of the reservation, and small jobs that wait for each machine that comes free."""
+    corner.set_up(sources=("reserved",), policy={"timeouts": {"queued": "10m", "provision": "5m", "booking": "5m"}})
     small = 0
-    for small in range(1, 6):
+    for small in range(1, 5):
         corner.job(f"small-{small}", 1, seconds=4)
     until(lambda: is_true(corner.workload("small-1"), "Admitted"), what="the small ones run")
     corner.job("big", 4, seconds=4)
+    until(lambda: any("big" in each["metadata"]["name"] for each in corner.requests()))
     later: list[str] = []
-    end = time.monotonic() + 100
+    end = time.monotonic() + 240
     while not is_true(corner.workload("big"), "Admitted"):
-        assert time.monotonic() < end, condition(corner.requests()[-1], "Provisioned")
-        if len(later) < 20:
+        assert time.monotonic() < end, standings(corner)
+        time.sleep(1.1)  # times of creation are whole seconds
+        if len(later) < 8:
             small += 1
             corner.job(f"small-{small}", 1, seconds=4)
             later.append(f"small-{small}")
-        time.sleep(1)
-    until(lambda: len(corner.bound("big")) == 4, what="the big one is bound whole")
+    until(lambda: len(corner.bound("big")) == 4, seconds=120, what="the big one is bound whole")
     begun = condition(corner.workload("big"), "Admitted")["lastTransitionTime"]
     passed = [name for name in later if is_true(corner.workload(name), "Admitted")]
     assert all(condition(corner.workload(name), "Admitted")["lastTransitionTime"] >= begun for name in passed)
     assert len(later) > 3
-    until(lambda: is_true(corner.workload(later[0]), "Admitted"), what="the small ones go on")
+    until(lambda: is_true(corner.workload(later[0]), "Admitted"), seconds=120, what="the small ones go on")
