@@ -48,7 +48,9 @@ class Cluster:
     def policy(self, **spec: Any) -> None:
         self.apply(made("corral.dev/v1alpha1", "CapacityPolicy", self.namespace, spec=spec))
 
-    def queue(self, *, parameters: Json | None = None, quota: int = 64, **policy: Any) -> None:
+    def queue(
+        self, *, controller: str = "corral.dev/capacity", parameters: Json | None = None, quota: int = 64, **policy: Any
+    ) -> None:
         name = self.namespace
         self.policy(**policy)
         reference = parameters or {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": name}
@@ -63,7 +65,7 @@ class Cluster:
         taint = {"key": "flavor", "operator": "Exists"}
         self.apply(
             made(KUEUE, "ResourceFlavor", name, spec={"nodeLabels": {"pool": name}, "tolerations": [taint]}),
-            made(KUEUE, "AdmissionCheck", name, spec={"controllerName": "corral.dev/capacity", "parameters": reference}),
+            made(KUEUE, "AdmissionCheck", name, spec={"controllerName": controller, "parameters": reference}),
             made(KUEUE, "ClusterQueue", name, spec=spec),
             made(KUEUE, "LocalQueue", "queue", self.namespace, spec={"clusterQueue": name}),
         )
@@ -180,7 +182,7 @@ def status_of(found: Json) -> Json:
     return found.get("status") or {}
 
 
-def eventually(check: Callable[[], T | None], seconds: float = 30.0) -> T:
+def eventually(check: Callable[[], T | None], seconds: float = 60.0) -> T:
     """What `check` gives once it is true."""
     end = time.monotonic() + seconds
     while not (found := check()):

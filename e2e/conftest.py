@@ -143,19 +143,25 @@ def corner(stack: Stack, namespace: str, shapes: Iterator[str]) -> Iterator[Scen
     made.clear()
 
 
+@pytest.fixture(scope="session")
+def installed(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+    """The control plane with Corral's kinds and roles, none of its programs running."""
+    Stack(controlplane, tmp_path_factory.mktemp("installed"), {}).install()
+    return controlplane
+
+
 @pytest.fixture(scope="module")
-def admission(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+def admission(installed: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """The admission service alone, with the rights of its own role, no more."""
     directory = tmp_path_factory.mktemp("admission")
-    Stack(controlplane, directory, {}).install()
     address = f"127.0.0.1:{ports.take()[0]}"
     config = {
         "apiVersion": "config.corral.dev/v1alpha1",
         "kind": "Configuration",
         "health": {"bindAddress": address},
         "metrics": {"bindAddress": address},
-        "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 10, "renewDeadline": 8, "retryPeriod": 1},
-        "clientConnection": {"kubeconfig": str(controlplane.service_account(NAMESPACE, "corral-admission"))},
+        "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 20, "renewDeadline": 15, "retryPeriod": 1},
+        "clientConnection": {"kubeconfig": str(installed.service_account(NAMESPACE, "corral-admission"))},
     }
     path = directory / "admission.yaml"
     path.write_text(yaml.safe_dump(config))

@@ -209,7 +209,7 @@ def test_two_checks_of_ours_have_a_verdict_each(cluster: Cluster) -> None:
     holds(lambda: not cluster.is_true("Admitted"), 1)
     cluster.answer(found[1], "Accepted")
     cluster.answer(found[1], "Provisioned", message="4 nodes in rack r2", booking="wl-other")
-    eventually(lambda: cluster.is_true("Admitted"))
+    eventually(lambda: cluster.is_true("Admitted") and not suspended(cluster))
     template = cluster.get(resources.JOBS, "job")["spec"]["template"]["spec"]
     keys = {key for key in template["nodeSelector"] if "booking" in key}
     assert keys == {"wl-0123456789.booking.corral.dev/main", "wl-other.booking.corral.dev/main"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from e2e.cluster import BOOKING, LABEL, Cluster, Json, eventually, made, status_of
-from e2e.conformance.scene import by_hand, foreign_check, pod_set, say, second_flavor, states, with_checks
+from e2e.conformance.scene import by_hand, foreign_check, pod_set, say, second_flavor, states, suspended, with_checks
 from kube import resources
 
 TOLERATION = {"key": "corral.dev/booked", "operator": "Exists", "effect": "NoSchedule"}
@@ -47,7 +47,7 @@ def test_updates_of_all_checks_reach_the_job(cluster: Cluster) -> None:
     cluster.provision(request)
     say(cluster, one, "Ready", podSetUpdates=update(labels={"a": "1"}, annotations={"b": "2"}, nodeSelector={"c": "3"}))
     say(cluster, two, "Ready", podSetUpdates=update(labels={"a": "1"}, tolerations=[TOLERATION]))
-    eventually(lambda: cluster.is_true("Admitted") and not cluster.get(resources.JOBS, "job")["spec"]["suspend"])
+    eventually(lambda: cluster.is_true("Admitted") and not suspended(cluster))
     template = pods_of_job(cluster)
     assert template["metadata"]["labels"]["a"] == "1"
     assert template["metadata"]["annotations"]["b"] == "2"
@@ -95,7 +95,7 @@ def test_without_updates_the_job_starts_as_it_is(cluster: Cluster) -> None:
     flavor = second_flavor(cluster)
     with_checks(cluster, {"name": cluster.namespace, "onFlavors": [flavor]})
     cluster.job()
-    eventually(lambda: cluster.is_true("Admitted"))
+    eventually(lambda: cluster.is_true("Admitted") and not suspended(cluster))
     assert states(cluster) == {}
     assert pods_of_job(cluster)["spec"]["nodeSelector"] == {"pool": cluster.namespace}
 
