@@ -12,7 +12,7 @@ from e2e.kinds.objects import JOB, RAY_CLUSTER, template, workers_of_ray
 from kube import resources
 
 Json = dict[str, Any]
-pytestmark = pytest.mark.usefixtures("all_kinds")
+pytestmark = [pytest.mark.usefixtures("all_kinds"), pytest.mark.timeout(600)]  # on a busy machine the start takes minutes
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from e2e.kinds.objects import LWS, RAY_JOB, SERVE, WHOLE, Case, leader_worker_se
 from kube import resources
 
 Json = dict[str, Any]
-pytestmark = pytest.mark.usefixtures("all_kinds")
+pytestmark = [pytest.mark.usefixtures("all_kinds"), pytest.mark.timeout(600)]  # on a busy machine the start takes minutes
 TOLERATION = {"key": "corral.dev/booked", "operator": "Exists", "effect": "NoSchedule"}
 
 

@@ -11,7 +11,7 @@ from e2e.kinds.objects import JOB, JOB_SET, RAY_CLUSTER, replicated_jobs, worker
 from kube import resources
 
 Json = dict[str, Any]
-pytestmark = pytest.mark.usefixtures("all_kinds")
+pytestmark = [pytest.mark.usefixtures("all_kinds"), pytest.mark.timeout(600)]  # on a busy machine the start takes minutes
 
 
 def mark(pod_set: str, booking: str = BOOKING) -> str:

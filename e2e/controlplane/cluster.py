@@ -193,7 +193,7 @@ class ControlPlane:
 
     def _create(self, items: list[manifests.Manifest]) -> None:
         """Into a new cluster: for what is large, far quicker than a server-side apply."""
-        self.kubectl("create", "--validate=false", "--filename=-", stdin=manifests.as_list(items), timeout=_START_SECONDS)
+        self.kubectl("create", "--validate=false", "--filename=-", stdin=manifests.as_list(items), timeout=3 * _START_SECONDS)
 
     def _stop_all(self) -> None:
         for name in _STOP_ORDER:
