@@ -11,7 +11,7 @@ from admission.decide import LOOK_AGAIN, Change, Decision, Request, State, bound
 from admission.gang import WorkloadMistakeError
 from admission.release import Push, push
 from admission.requests import Attempt
-from admission.view import Prospect, Stores, own_entries, prospect, requests_of, retry_of, running, terms_of, view
+from admission.view import Prospect, Stores, is_own, own_entries, prospect, requests_of, retry_of, running, terms_of, view
 from admission.writer import make_request, remove_request, write_entries, write_push
 from kube.kueue import AdmissionCheckState, Workload
 from runtime.client import Client
@@ -101,8 +101,17 @@ class Workloads:
             decision = decide(seen, self._now())
             turn.decisions[entry.name] = slices.spared(seen, decision, self._now()) if runs else decision
         if not (workload.admitted and not workload.finished):
-            turn.orphans = _orphans(workload, present)
+            turn.orphans = self._orphans(workload, present)
         return turn
+
+    def _orphans(self, workload: Workload, present: Mapping[str, Iterable[Any]]) -> list[Request]:
+        """Requests for checks that Kueue has taken off the workload, or that are another controller's by now.
+
+        A check that we don't know at the moment is still on it, and ours.
+        """
+        known = {each.name: self._stores.checks.get(("", each.name)) for each in workload.status.admission_checks}
+        kept = {name for name, check in known.items() if check is None or is_own(check)}
+        return [requests.seen(each) for check, found in present.items() if check not in kept for each in found]
 
     async def _act(self, turn: Turn) -> None:
         if turn.changes:
@@ -160,12 +169,6 @@ class Workloads:
         await self._recorder.event(_reference(turn.workload), "Warning", "FailedCreate", message)
         if attempt.check not in turn.changes:
             await self._write(turn, {attempt.check: Change(State.PENDING, message)})
-
-
-def _orphans(workload: Workload, present: Mapping[str, Iterable[Any]]) -> list[Request]:
-    """Requests for checks that Kueue has taken off the workload. A check that we don't know at the moment is still on it."""
-    kept = {each.name for each in workload.status.admission_checks}
-    return [requests.seen(each) for check, found in present.items() if check not in kept for each in found]
 
 
 def _reference(workload: Workload) -> dict[str, Any]:

@@ -369,6 +369,16 @@ async def test_a_check_that_is_not_known_now_keeps_its_request(world: World) -> 
     assert world.client.writes == []
 
 
+async def test_a_check_that_is_anothers_by_now_leaves_no_request_behind(world: World) -> None:
+    """Whoever moves back to Kueue's own controller makes a check of the same name for it."""
+    await world.requested(workload(), **PROVISIONED)
+    world.put(world.stores.checks, check(controller="kueue.x-k8s.io/provisioning-request"))
+    await world.turn(workload(conditions=ADMITTED))
+    assert world.client.writes == [], "what runs is left alone"
+    await world.turn(workload())
+    assert world.client.writes == ["delete provisioningrequests", "delete podtemplates"]
+
+
 async def test_another_reservation_gets_another_request(world: World) -> None:
     old = await world.requested(workload(), **PROVISIONED)
     again = workload(conditions=[condition("QuotaReserved", since="2026-09-01T12:30:00Z")])
