@@ -1,9 +1,9 @@
 """A plan as kube-scheduler will see it: its nodes, and which pods they let in."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from capacity.fit import Host, host, needs, new_host, slots
+from capacity.fit import Host, host, needs, new_host, refusal, slots
 from capacity.model import HOSTNAME, Node, Plan, Preferences, Snapshot
 from capacity.question import Question, question
 
@@ -52,11 +52,26 @@ def places_of(asked: Question, plan: Plan) -> tuple[list[Place], list[str]]:
     return found, flaws
 
 
+def open_to_all(asked: Question, places: Sequence[Place]) -> list[Place]:
+    """The same nodes where one mark lets in the pods of all roles that their filters admit."""
+    everyone = range(len(asked.roles))
+    return [
+        replace(place, caps={index: _cap(asked, index, place.where) for index in everyone if not _refused(asked, index, place)})
+        for place in places
+    ]
+
+
+def _refused(asked: Question, index: int, place: Place) -> str:
+    pod_set = asked.pod_sets[index]
+    return refusal(pod_set, place.where) or asked.neighbours.refusal(index, place.where.labels, place.where.unknown)
+
+
 def _place(asked: Question, name: str, where: Host, count: int, node: Node | None, pods: Mapping[str, int]) -> Place:
-    caps = {}
-    for index, role in enumerate(asked.roles):
-        if any(member.name in pods for member in role.members):
-            lonely = asked.couplings.alone(index, where.labels.keys() | where.unknown)
-            most = min(role.pod_set.count, slots(needs(role.pod_set), where.free))
-            caps[index] = min(most, 1) if lonely else most
-    return Place(name, where, count, node, caps)
+    named = [index for index, role in enumerate(asked.roles) if any(member.name in pods for member in role.members)]
+    return Place(name, where, count, node, {index: _cap(asked, index, where) for index in named})
+
+
+def _cap(asked: Question, index: int, where: Host) -> int:
+    pod_set = asked.pod_sets[index]
+    most = min(pod_set.count, slots(needs(pod_set), where.free))
+    return min(most, 1) if asked.couplings.alone(index, where.labels.keys() | where.unknown) else most

@@ -107,6 +107,8 @@ def refusal(pod_set: PodSet, where: Host) -> str:
     if missed is not None:
         return _selector_refusal(missed, pod_set, where)
     if not affinity_matches(_certain(pod_set.affinity, where.unknown), where.labels, where.name):
+        if lacking_level := next((key for key in pod_set.levels if key not in where.labels), None):
+            return f"has no label {lacking_level}, a level of the topology by which Kueue places the pods"
         return "node affinity does not match" if pod_set.affinity else "node affinity has no term and matches nothing"
     if not all(affinity_matches(_certain(terms, where.unknown), where.labels, where.name) for terms in pod_set.volumes):
         return "a volume can't be reached from here"

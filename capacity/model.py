@@ -65,7 +65,8 @@ class PodSet:
     (OR of terms), None when the pod has none; an empty tuple matches nothing; `volumes` the node affinity of each bound volume,
     all of which must match, too. `near` and `apart` are the required inter-pod terms. `required_topology` is the node label key
     whose one value must hold all pods of the gang's pod sets that name the same key and the same `topology_group`.
-    `placed_by_kueue`: topology-aware scheduling pins each pod to a host, kube-scheduler has no choice. `undecidable` lists what
+    `placed_by_kueue`: topology-aware scheduling pins each pod to a host, by the `levels` of its Topology, the widest first and
+    the host included; without any they are the snapshot's. kube-scheduler has no choice then. `undecidable` lists what
     this planner does not model about the pod (a resource claim, another scheduler, …), `awaits` what isn't there yet of what the
     pod names (its volume's claim, …), each a short phrase for people.
     """
@@ -91,15 +92,19 @@ class PodSet:
     slices: Slices | None = None
     exclusive: Exclusive | None = None
     placed_by_kueue: bool = False
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """All pods of one workload that must start together. `run_duration` is None when unknown."""
+    """All pods of one workload that must start together. `run_duration` is None when unknown. `one_mark`: pods can't be steered
+    by pod set, all may come to any node of the plan.
+    """
 
     name: str
     pod_sets: tuple[PodSet, ...]
     run_duration: int | None = None
+    one_mark: bool = False
 
 
 @dataclass(frozen=True, slots=True)

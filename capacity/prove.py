@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from capacity import tas
 from capacity.couplings import Sliced, concerned
-from capacity.evidence import Place, asked_of, places_of
+from capacity.evidence import Place, asked_of, open_to_all, places_of
 from capacity.fit import Host, barred, closed, refusal
 from capacity.model import HOSTNAME, Plan, Preferences, Snapshot
 from capacity.question import Question
@@ -23,6 +23,10 @@ def prove(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> tuple[str
     """What is wrong with the plan, as short phrases; empty when every pod is sure of its place in any order of scheduling."""
     asked = asked_of(plan, snapshot, preferences)
     places, flaws = places_of(asked, plan)
+    pinned = any(pod_set.placed_by_kueue for pod_set in asked.pod_sets)
+    let_in = open_to_all(asked, places) if plan.gang.one_mark else places
+    if not pinned:  # Kueue keeps pods that it places to their levels, whatever nodes let them in
+        places = let_in
     found = [
         *flaws,
         *_supply_flaws(asked, plan, snapshot, preferences),
@@ -32,8 +36,7 @@ def prove(plan: Plan, snapshot: Snapshot, preferences: Preferences) -> tuple[str
         *_cost_flaws(plan, preferences),
     ]
     if not found:
-        pinned = [index for index, pod_set in enumerate(asked.pod_sets) if pod_set.placed_by_kueue]
-        found += _kueue_flaws(asked, places) if pinned else order_flaws(asked, places)
+        found += _kueue_flaws(asked, let_in) if pinned else order_flaws(asked, places)
     return tuple(found)
 
 
@@ -127,7 +130,10 @@ def _kueue_flaws(asked: Question, places: Sequence[Place]) -> Iterator[str]:
         for place in places
         for number in range(place.count)
     ]
-    if flaw := tas.guaranteed(asked.pod_sets, hosts, (*asked.snapshot.topology_keys, HOSTNAME)):
+    levels = {one.levels or (*asked.snapshot.topology_keys, HOSTNAME) for one in asked.pod_sets if one.placed_by_kueue}
+    if len(levels) > 1:
+        yield "Kueue places its pod sets by different topologies"
+    elif flaw := tas.guaranteed(asked.pod_sets, hosts, next(iter(levels))):
         yield flaw
     for rule in asked.couplings.rules:
         if not isinstance(rule, Sliced):

@@ -18,10 +18,12 @@ from kube.meta import ObjectKey
 from kube.podspec import pod_set, template
 from kube.requests import PodSpecError
 from kube.times import instant
-from provisioner import authority
-from provisioner.authority import CHECK, Look, NoQuota
-from provisioner.parameters import ParameterError, PolicyMissingError, Terms, poolless, terms
+from provisioner import authority, tas
+from provisioner.authority import Look, NoQuota
+from provisioner.parameters import ParameterError, PolicyMissingError, Terms, named, poolless, terms
+from provisioner.producers import KUEUE_CONTROLLER, check_of, pod_set_of, stated
 from provisioner.settings import ProvisionerSettings
+from provisioner.state import CONTROLLER
 
 POD_SET = "corral.dev/pod-set"
 MOST_PODS = 16_384
@@ -95,7 +97,7 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
         return _patient("MissingPodTemplates", text, request, desk.template_grace, now)
     templates = [found for found in there if found is not None]
     try:
-        agreed = terms(request.spec.parameters, desk.policy)
+        agreed = terms(request.spec.parameters, desk.policy, authority.priority_class(request, desk.look))
         asked_for = offer(request, templates, agreed, desk.look)
     except (ParameterError, PodSpecError) as error:
         if isinstance(error, PolicyMissingError) and not authority.bare(request):
@@ -109,20 +111,24 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
 
 def offer(request: ProvisioningRequest, templates: Sequence[core.PodTemplate], agreed: Terms, look: Look) -> Accepted:
     """What is asked for, whoever asks. Raises PodSpecError when a pod set can't be planned as it is written."""
-    pods = pod_sets(request, templates, look)
-    gang = Gang(_title(request), tuple(_placed(pod, agreed) for pod in pods), agreed.run_duration)
+    pods = tas.placed(request, pod_sets(request, templates, look), look)
+    gang = Gang(_title(request), tuple(_placed(pod, agreed) for pod in pods), agreed.run_duration, tas.one_mark(request))
     nameless = tuple(replace(pod, namespace="", labels={}) for pod in gang.pod_sets)
-    digest = hashlib.sha256(repr((nameless, agreed)).encode()).hexdigest()
+    digest = hashlib.sha256(repr((nameless, agreed, gang.one_mark)).encode()).hexdigest()
     return Accepted(gang, agreed, digest, templates=tuple(templates))
 
 
 def _title(request: ProvisioningRequest) -> str:
-    name = request.metadata.annotations.get(authority.WORKLOAD) or request.metadata.name
-    return f"{request.metadata.namespace}/{name}"
+    said = stated(request)
+    return f"{request.metadata.namespace}/{(said.workload if said else '') or request.metadata.name}"
 
 
 def _placed(pod: PodSet, agreed: Terms) -> PodSet:
-    """The policy's topology holds for pod sets that have none of their own; its required level for all of these together."""
+    """The policy's topology holds for pod sets that have none of their own; its required level for all of these together. Kueue
+    does not know of it: it places pods as they ask, on nodes that the planner keeps to the policy.
+    """
+    if pod.placed_by_kueue:
+        return pod
     wanted = agreed.preferences
     preferred = pod.preferred_topology or wanted.preferred_topology
     if pod.required_topology or not wanted.required_topology:
@@ -143,7 +149,7 @@ def _patient(reason: str, text: str, request: ProvisioningRequest, grace: float,
 def pod_sets(request: ProvisioningRequest, templates: Sequence[core.PodTemplate], look: Look) -> list[PodSet]:
     """The pod sets in the request's order. Raises PodSpecError when one can't be planned as it is written."""
     found = [
-        _pod_set(entry.count, each, index, look)
+        _pod_set(request, entry.count, each, index, look)
         for index, (entry, each) in enumerate(zip(request.spec.pod_sets, templates, strict=True))
     ]
     names = [pod.name for pod in found]
@@ -153,11 +159,11 @@ def pod_sets(request: ProvisioningRequest, templates: Sequence[core.PodTemplate]
     return found
 
 
-def _pod_set(count: int, each: core.PodTemplate, index: int, look: Look) -> PodSet:
+def _pod_set(request: ProvisioningRequest, count: int, each: core.PodTemplate, index: int, look: Look) -> PodSet:
     spec = template(each.template)
     try:
         made = pod_set(
-            name_of(each, index),
+            name_of(request, each, index),
             count,
             spec,
             namespace=each.metadata.namespace,
@@ -177,9 +183,9 @@ def _pod_set(count: int, each: core.PodTemplate, index: int, look: Look) -> PodS
     return made
 
 
-def name_of(each: core.PodTemplate, index: int) -> str:
-    """The pod set's name as producers label it, else the template's where that can be part of a label key, else its number."""
-    for name in (each.metadata.labels.get(POD_SET, ""), each.metadata.name):
+def name_of(request: ProvisioningRequest, each: core.PodTemplate, index: int) -> str:
+    """The pod set's name as producers tell it, else the template's where that can be part of a label key, else its number."""
+    for name in (each.metadata.labels.get(POD_SET, ""), pod_set_of(request, each.metadata.name), each.metadata.name):
         if _LABEL.fullmatch(name):
             return name
     return f"podset-{index}"
@@ -207,11 +213,11 @@ def _standing(
     workload = authority.workload_of(request, templates, desk.look)
     if isinstance(workload, NoQuota):
         return workload
-    check = request.metadata.annotations.get(CHECK, "")
+    check = check_of(request, workload)
     other = desk.taken(request, workload, check, [pod_set.name for pod_set in offer.gang.pod_sets])
     objections: Iterable[NoQuota | None] = (
-        authority.reserved(workload, check, desk.look),
-        authority.on_terms(check, offer.terms.policy, desk.look),
+        authority.reserved(workload, check, desk.look, _controller(offer)),
+        authority.on_terms(check, named(request.spec.parameters), desk.look),
         authority.within(workload, offer.gang.pod_sets, desk.look),
         NoQuota(f"{other} serves Workload {workload.metadata.name} already") if other else None,
     )
@@ -230,4 +236,13 @@ def still_reserved(accepted: Accepted, look: Look) -> bool:
     if key is None:
         return True
     found: kueue.Workload | None = look.workload((key.namespace, key.name))
-    return found is not None and found.metadata.uid == key.uid and authority.reserved(found, accepted.check, look) is None
+    return (
+        found is not None
+        and found.metadata.uid == key.uid
+        and authority.reserved(found, accepted.check, look, _controller(accepted)) is None
+    )
+
+
+def _controller(accepted: Accepted) -> str:
+    """Whose check asks: Kueue's own has one mark for all pod sets."""
+    return KUEUE_CONTROLLER if accepted.gang.one_mark else CONTROLLER

@@ -17,11 +17,10 @@ from kube.requests import PodSpecError
 from kube.times import instant
 from kube.volumes import NO_VOLUMES, Volumes
 from provisioner.owners import reserved_since
-from provisioner.state import CONTROLLER, WORKLOAD_UID
+from provisioner.parameters import DEFAULT_POLICY
+from provisioner.producers import WORKLOAD_UID, Stated, stated
+from provisioner.state import CONTROLLER
 from provisioner.steps import BEFORE
-
-WORKLOAD = "corral.dev/workload"
-CHECK = "corral.dev/admission-check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,8 @@ class NoQuota:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ways to look things up: Workloads by (namespace, name); AdmissionChecks, RuntimeClasses and Kueue's configs by name.
+    """Ways to look things up: Workloads by (namespace, name); AdmissionChecks, RuntimeClasses, and Kueue's configs, flavors and
+    topologies by name.
 
     `namespaces` are their labels by name, `volumes` what is known of storage, `device_resources` what DeviceClasses serve.
     """
@@ -46,10 +46,12 @@ class Look:
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
     volumes: Volumes = NO_VOLUMES
     device_resources: frozenset[str] = frozenset()
+    flavor: Callable[[str], kueue.ResourceFlavor | None] = lambda _: None
+    topology: Callable[[str], kueue.Topology | None] = lambda _: None
 
 
 def bare(request: ProvisioningRequest) -> bool:
-    return WORKLOAD_UID not in request.metadata.labels and WORKLOAD not in request.metadata.annotations
+    return stated(request) is None
 
 
 def admit_bare(request: ProvisioningRequest, policy: str, namespaces: Sequence[str]) -> NoQuota | None:
@@ -65,33 +67,54 @@ def admit_bare(request: ProvisioningRequest, policy: str, namespaces: Sequence[s
 
 def workload_of(request: ProvisioningRequest, templates: Sequence[core.PodTemplate], look: Look) -> kueue.Workload | NoQuota:
     """The Workload that the request truly belongs to."""
-    name, uid = request.metadata.annotations.get(WORKLOAD, ""), request.metadata.labels.get(WORKLOAD_UID, "")
-    found = look.workload((request.metadata.namespace, name))
+    said, found = stated(request), named_workload(request, look)
+    assert said is not None
+    name = said.workload[:80]
     if found is None:
-        return NoQuota(f"there is no Workload {request.metadata.namespace}/{name[:80]}, which annotation {WORKLOAD} names")
-    if found.metadata.uid != uid:
-        return NoQuota(f"Workload {name[:80]} has UID {found.metadata.uid}, not that of label {WORKLOAD_UID}: it was made anew")
-    if not any(_owned(request.metadata.owner_references, "PodTemplate", t.metadata.uid) for t in templates):
+        return NoQuota(f"there is no Workload {request.metadata.namespace}/{name}, which the request names")
+    if found.metadata.uid != said.uid:
+        return NoQuota(f"Workload {name} has UID {found.metadata.uid}, not that of label {WORKLOAD_UID}: it was made anew")
+    return _not_owned(request, said, templates) or found
+
+
+def _not_owned(request: ProvisioningRequest, said: Stated, templates: Sequence[core.PodTemplate]) -> NoQuota | None:
+    """Kueue hands its templates over from the Workload to the request; ours stay the Workload's and own the request."""
+    mine = request.metadata.owner_references
+    if not said.by_kueue and not any(_owned(mine, "PodTemplate", each.metadata.uid) for each in templates):
         return NoQuota("the request is not owned by one of its PodTemplates")
     for each in templates:
-        if not _owned(each.metadata.owner_references, "Workload", uid):
-            return NoQuota(f"PodTemplate {each.metadata.name} is not owned by Workload {name[:80]}")
-    return found
+        owners = each.metadata.owner_references
+        handed_over = said.by_kueue and _owned(owners, "ProvisioningRequest", request.metadata.uid)
+        if not handed_over and not _owned(owners, "Workload", said.uid):
+            return NoQuota(f"PodTemplate {each.metadata.name} is not owned by Workload {said.workload[:80]}")
+    return None
+
+
+def named_workload(request: ProvisioningRequest, look: Look) -> kueue.Workload | None:
+    """The Workload that the request names, before anybody has checked that it is its own; None for a bare request."""
+    said = stated(request)
+    return look.workload((request.metadata.namespace, said.workload)) if said else None
+
+
+def priority_class(request: ProvisioningRequest, look: Look) -> str:
+    """That of the Workload that the request names; "" for a bare request."""
+    found = named_workload(request, look)
+    return found.priority_class if found else ""
 
 
 def _owned(owners: Sequence[OwnerReference], kind: str, uid: str) -> bool:
     return bool(uid) and any(owner.kind == kind and owner.uid == uid for owner in owners)
 
 
-def reserved(workload: kueue.Workload, check: str, look: Look) -> NoQuota | None:
-    """Whether quota is reserved for the Workload and it waits for our check of this name."""
+def reserved(workload: kueue.Workload, check: str, look: Look, controller: str = CONTROLLER) -> NoQuota | None:
+    """Whether quota is reserved for the Workload and it waits for the check of this name, which is one of `controller`."""
     name = workload.metadata.name
     if workload.finished or workload.evicted or not workload.quota_reserved or not workload.spec.active:
         return NoQuota(f"Workload {name} holds no quota: it is served once Kueue has reserved it")
     entry = any(state.name == check for state in workload.status.admission_checks)
     known = look.check(check)
-    if not entry or known is None or known.spec.controller_name != CONTROLLER:
-        return NoQuota(f'Workload {name} has no check "{check[:80]}" of {CONTROLLER}: put the check on its ClusterQueue')
+    if not entry or known is None or known.spec.controller_name != controller:
+        return NoQuota(f'Workload {name} has no check "{check[:80]}" of {controller}: put the check on its ClusterQueue')
     return None
 
 
@@ -104,7 +127,7 @@ def on_terms(check: str, policy: str, look: Look) -> NoQuota | None:
     if chosen is None:
         return NoQuota(
             f'AdmissionCheck "{check[:80]}" chooses no CapacityPolicy: set its spec.parameters to one, '
-            f"or to a ProvisioningRequestConfig with parameter policy"
+            f"or to a ProvisioningRequestConfig that is there"
         )
     return NoQuota(
         f'the request names CapacityPolicy "{policy}", AdmissionCheck "{check[:80]}" chooses "{chosen}": '
@@ -120,7 +143,7 @@ def _chosen(reference: kueue.ParametersReference | None, look: Look) -> str | No
         return reference.name
     if (reference.api_group, reference.kind) == (kueue.GROUP, "ProvisioningRequestConfig"):
         config = look.config(reference.name)
-        return config.spec.parameters.get("policy") if config else None
+        return config.spec.parameters.get("policy", DEFAULT_POLICY) if config else None
     return None
 
 

@@ -22,12 +22,14 @@ def pods_of(booking: ours.Booking, state: State) -> Mapping[str, Running]:
     """One pod of each pod set, by its name, from the request's templates; what is gone by now is left out."""
     request = _request(booking, state)
     found: dict[str, Running] = {}
-    for index, entry in enumerate(request.spec.pod_sets if request else ()):
+    if request is None:
+        return found
+    for index, entry in enumerate(request.spec.pod_sets):
         namespace = booking.spec.request.namespace
         there = state.templates.get((namespace, entry.pod_template_ref.name))
         if there is None:
             continue
-        name = name_of(there, index)
+        name = name_of(request, there, index)
         try:
             made = pod_set(name, 1, template(there.template), namespace=namespace, namespaces=state.namespace_labels())
         except PodSpecError:
@@ -74,10 +76,10 @@ def _run_duration(booking: ours.Booking, state: State) -> int | None:
     request = _request(booking, state)
     if request is None:
         return None
-    try:
-        return terms(request.spec.parameters, lambda name: state.policies.get(("", name)), priority_class).run_duration
     workload = _workload(booking, state)
     priority_class = workload.priority_class if workload else ""
+    try:
+        return terms(request.spec.parameters, lambda name: state.policies.get(("", name)), priority_class).run_duration
     except ParameterError:
         return None
 

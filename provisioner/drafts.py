@@ -13,9 +13,9 @@ from kube.autoscaling import ProvisioningRequest
 from kube.meta import ObjectKey, ObjectMeta
 from kube.times import stamp
 from provisioner.acceptance import Accepted
-from provisioner.authority import WORKLOAD
+from provisioner.producers import WORKLOAD_UID, stated
 from provisioner.progress import Attempts
-from provisioner.state import FINALIZER, WORKLOAD_UID
+from provisioner.state import FINALIZER
 from runtime.telemetry import TRACEPARENT
 
 REQUEST_UID = "corral.dev/request-uid"
@@ -25,7 +25,8 @@ _SUFFIX = ".booking.corral.dev"
 
 def booking_name(request: ProvisioningRequest, attempt: int) -> str:
     """`<workload or request, cut to 30>-<10 hex>`: a DNS label that the same request and attempt always get."""
-    base = request.metadata.annotations.get(WORKLOAD) or request.metadata.name
+    said = stated(request)
+    base = (said.workload if said else "") or request.metadata.name
     readable = re.sub(r"[^a-z0-9]+", "-", base.lower())[:_READABLE].strip("-") or "request"
     digest = hashlib.sha256(f"{request.metadata.uid}/{attempt}".encode()).hexdigest()[:10]
     return f"{readable}-{digest}"
@@ -40,8 +41,8 @@ def draft(
     *,
     installation: str,
     provider_id: Callable[[str], str],
-) -> ours.Booking:
     node_labels: Callable[[str], Labels],
+) -> ours.Booking:
     """The Booking of the next attempt. `provider_id` gives a node's by its name, `node_labels` a pool's."""
     attempt = tries.made + 1
     name = booking_name(request, attempt)
@@ -91,8 +92,8 @@ def _purchase(index: int, purchase: Purchase, labels: Labels) -> ours.BookedPurc
         pods=dict(purchase.pods),
         reservation_id=offering.reservation or "",
         domain=dict(offering.domain),
-        price_per_hour=dollars(offering.price),
         labels=dict(labels),
+        price_per_hour=dollars(offering.price),
     )
 
 

@@ -32,7 +32,8 @@ def leaning(waiting: Iterable[Accepted]) -> Leaning:
 def renewed(known: Accepted, request: ProvisioningRequest, look: Look) -> Accepted | Refused:
     """The gang as its pods would be admitted now; Refused when what came contradicts their templates."""
     devices = any(name in look.device_resources for pod_set in known.gang.pod_sets for name in pod_set.requests)
-    if not devices and not any(_leans(each) for each in known.templates):
+    awaited = any(pod_set.awaits for pod_set in known.gang.pod_sets)
+    if not devices and not awaited and not any(_leans(each) for each in known.templates):
         return known
     try:
         fresh = offer(request, known.templates, known.terms, look)

@@ -99,6 +99,7 @@ def _state(manager: Manager, settings: ProvisionerSettings, installation: str) -
         workloads=manager.reflector(Resource(*resources.WORKLOADS), kueue.Workload),
         checks=manager.reflector(Resource(*resources.ADMISSION_CHECKS), kueue.AdmissionCheck),
         flavors=manager.reflector(Resource(*resources.RESOURCE_FLAVORS), kueue.ResourceFlavor),
+        topologies=manager.reflector(Resource(*resources.TOPOLOGIES), kueue.Topology, optional=True),
         cluster_queues=manager.reflector(Resource(*resources.CLUSTER_QUEUES), kueue.ClusterQueue),
         configs=manager.reflector(Resource(*resources.PROVISIONING_REQUEST_CONFIGS), kueue.ProvisioningRequestConfig),
         pools=manager.reflector(Resource(*resources.CAPACITY_POOLS), ours.CapacityPool),

@@ -20,7 +20,7 @@ from kube.kueue import Workload
 from kube.resources import PROVISIONING_REQUESTS
 from provisioner import authority
 from provisioner.acceptance import Accepted, Desk, NotYet
-from provisioner.authority import CHECK, Look
+from provisioner.authority import Look
 from provisioner.cases import Case, case_of
 from provisioner.closing import closed
 from provisioner.creation import Creator, Writer, traced
@@ -29,6 +29,7 @@ from provisioner.leaning import Leaning, leaning
 from provisioner.ordering import turn
 from provisioner.outcomes import Book, broken, pools_of
 from provisioner.patience import LOOKS, Patience
+from provisioner.producers import check_of
 from provisioner.progress import Failed, Provisioned, Waiting, attempts, standing
 from provisioner.room import Planner as Plan
 from provisioner.snapshots import room
@@ -148,6 +149,8 @@ class Planner:
                 state.namespace_labels(),
                 state.known_volumes(),
                 state.device_resources(),
+                lambda name: state.flavors.get(("", name)),
+                lambda name: state.topologies.get(("", name)),
             ),
             [pool.metadata.name for pool in state.pools.values()],
             self._taken,
@@ -160,7 +163,7 @@ class Planner:
         A booking goes on when its request is deleted under it: a new request must not buy for the same pods again.
         """
         for other in self._state.requests.by(REQUESTS_BY_WORKLOAD, workload.metadata.uid):
-            same = other.metadata.annotations.get(CHECK, "") == check and other.spec.provisioning_class_name == CLASS
+            same = check_of(other, workload) == check and other.spec.provisioning_class_name == CLASS
             if same and other.metadata.uid != request.metadata.uid and self._serves(other):
                 return f"request {other.metadata.name}"
         uid = workload.metadata.uid

@@ -9,6 +9,7 @@ from kube import autoscaling, core, kueue, ours, storage
 from kube.volumes import Volumes, gathered
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Cloud, Instance, Inventory
+from provisioner.producers import workload_uid
 from provisioner.settings import ProvisionerSettings
 from provisioner.spend import Ledger
 from runtime.reflector import Store
@@ -27,8 +28,6 @@ TAG_BOOKING = "corral.dev/booking"
 TAG_PURCHASE = "corral.dev/purchase"
 TAG_POOL = "corral.dev/pool"
 TAG_SOURCE = "corral.dev/source"
-
-WORKLOAD_UID = "corral.dev/workload-uid"
 
 PODS_BY_NODE = "node"
 REQUESTS_BY_WORKLOAD = "workload"
@@ -68,6 +67,7 @@ class State:
     bookings: Store[ours.Booking]
     backoffs: Backoffs
     runtime_classes: Store[core.RuntimeClass] = field(default_factory=Store)
+    topologies: Store[kueue.Topology] = field(default_factory=Store)
     cluster_queues: Store[kueue.ClusterQueue] = field(default_factory=Store)
     configs: Store[kueue.ProvisioningRequestConfig] = field(default_factory=Store)
     namespaces: Store[core.Namespace] = field(default_factory=Store)
@@ -83,7 +83,7 @@ class State:
 
     def __post_init__(self) -> None:
         self.pods.add_index(PODS_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
-        self.requests.add_index(REQUESTS_BY_WORKLOAD, lambda request: [request.metadata.labels.get(WORKLOAD_UID, "")])
+        self.requests.add_index(REQUESTS_BY_WORKLOAD, lambda request: [workload_uid(request)])
         self.bookings.add_index(BOOKINGS_BY_REQUEST, lambda booking: [booking.spec.request.uid])
         self.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
 

@@ -27,6 +27,7 @@ def wake_planner(state: State, wake: Wake, leaning: Callable[[], Leaning]) -> No
         store.on_change(lambda _old, _new: wake())
     state.checks.on_change(lambda _old, _new: wake())
     state.configs.on_change(lambda _old, _new: wake())
+    state.topologies.on_change(lambda _old, _new: wake())
     state.device_classes.on_change(lambda old, new: wake() if _served(old) != _served(new) else None)
     _wake_on_what_pods_name(state, wake, leaning)
 
@@ -66,6 +67,7 @@ def wake_pools(state: State, enqueue: Callable[[str], None]) -> None:
     state.bookings.on_change(all_pools)
     state.daemon_sets.on_change(lambda old, new: all_pools(old, new) if _template(old) != _template(new) else None)
     state.flavors.on_change(all_pools)
+    state.topologies.on_change(all_pools)
 
 
 # --- what counts of each --------------------------------------------------------------------------------------------------
