@@ -57,7 +57,7 @@ class Scenario:
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         return self.stack.plane.kubectl(*args, stdin=stdin)
 
-    def _queue(self) -> dict[str, Any]:
+    def queue(self) -> dict[str, Any]:
         quotas = {"cpu": "10000", "memory": "100Ti", "nvidia.com/gpu": "10000"}
         resources = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
         group = {"coveredResources": [*quotas], "flavors": [{"name": self.name, "resources": resources}]}
@@ -82,7 +82,7 @@ class Scenario:
         check = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": self.name}
         self.apply(_kueue("AdmissionCheck", self.name, {"controllerName": "corral.dev/capacity", "parameters": check}))
         self.apply(_kueue("ResourceFlavor", self.name, {"tolerations": [_TOLERATION]}))
-        self.apply(_kueue("ClusterQueue", self.name, self._queue()))
+        self.apply(_kueue("ClusterQueue", self.name, self.queue()))
         self.apply(
             {**_kueue("LocalQueue", "q", {"clusterQueue": self.name}), "metadata": {"name": "q", "namespace": self.namespace}}
         )
@@ -134,14 +134,17 @@ class Scenario:
         rack: bool = False,
         seconds: int = 600,
         labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, str] | None = None,
         **template: Any,
     ) -> None:
-        """A Job of `count` pods of a whole machine each; `rack`: all in one rack; pods run for `seconds`."""
-        notes = {"e2e.corral.dev/run-seconds": str(seconds), **({"corral.dev/required-topology": RACK} if rack else {})}
+        """A Job of `count` pods of a whole machine each; `rack`: all in one rack; pods run for `seconds`, `notes` annotate them.
+        """
+        level = {"corral.dev/required-topology": RACK} if rack else {}
+        annotations = {"e2e.corral.dev/run-seconds": str(seconds), **level, **(notes or {})}
         spec = {
             "parallelism": count,
             "completions": count,
-            "template": {"metadata": {"annotations": notes}, "spec": {**self.pod_spec(), **template}},
+            "template": {"metadata": {"annotations": annotations}, "spec": {**self.pod_spec(), **template}},
         }
         meta = {"name": name, "namespace": self.namespace, "labels": {"kueue.x-k8s.io/queue-name": "q", **(labels or {})}}
         self.kubectl("create", "-f", "-", stdin=json.dumps(_object("batch/v1", "Job", meta, {**spec, "backoffLimit": 0})))
