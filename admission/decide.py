@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 ACCEPT_TIMEOUT = timedelta(minutes=5)
+ANSWER_GRACE = timedelta(seconds=3)  # nothing is written about a request that is about to be answered
 LOOK_AGAIN = 30.0  # seconds until an obstacle without an event of its own is looked at again
 MESSAGE_LIMIT = 1024  # Kueue repeats the message in an event of the job, whose note holds no more
 BOOKING_DOMAIN = "booking.corral.dev"
@@ -238,6 +239,8 @@ def _follow(view: View, current: Request, now: datetime) -> Decision:
     if _true(current, "Provisioned") and current.booking:
         return Decision(change=_unless_same(view, _ready(current)), delete=old)
     answered = current.conditions.keys() & {"Accepted", "Provisioned"}
+    if not answered and now - current.created < ANSWER_GRACE:
+        return Decision(delete=old, look_again=(current.created + ANSWER_GRACE - now).total_seconds())
     left = (current.created + ACCEPT_TIMEOUT - now).total_seconds()
     if not answered and left <= 0:
         return Decision(change=_unanswered(view, current), delete=old)

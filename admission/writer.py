@@ -1,5 +1,6 @@
 """Writes what admission decided: its entries in a workload's status, requests with their templates, and their deletion."""
 
+import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -98,13 +99,16 @@ def _given(values: Json) -> Json:
 
 
 async def make_request(client: Client, attempt: Attempt) -> None:
-    """Templates first, then the request. What is there already from an interrupted turn is taken over, if it is the same.
+    """Templates first, all at once, then the request. What is there already from an interrupted turn is taken over, if the same.
 
     Raises AlreadyExists when something else of that name had to be removed first: try again. Raises WorkloadMistakeError for a
     pod template that no API server takes.
     """
-    uids = [await _make_template(client, pod_template(attempt, index)) for index in range(len(attempt.members))]
-    wanted = provisioning_request(attempt, uids[0])
+    templates = (_make_template(client, pod_template(attempt, index)) for index in range(len(attempt.members)))
+    made = await asyncio.gather(*templates, return_exceptions=True)  # none is left behind at work when another one fails
+    if failed := next((each for each in made if isinstance(each, BaseException)), None):
+        raise failed
+    wanted = provisioning_request(attempt, str(made[0]))
     try:
         await client.create(_REQUESTS, wanted)
     except AlreadyExists:

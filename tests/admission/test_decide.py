@@ -129,6 +129,20 @@ def test_kueue_carries_out_retry_and_rejected_undisturbed(state: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("age", "message", "look_again"),
+    [
+        pytest.param(0, None, 3, id="just made"),
+        pytest.param(2, None, 1, id="about to be answered"),
+        pytest.param(3, "ProvisioningRequest r1 waits to be accepted", 297, id="not answered at once"),
+    ],
+)
+def test_a_request_that_is_answered_at_once_costs_no_write(age: float, message: str | None, look_again: float) -> None:
+    """With the entry that says Ready there are n + 2 writes for n pod sets, and no more."""
+    decision = decide(view(request(age=age)), NOW)
+    assert decision == Decision(change=Change(State.PENDING, message) if message else None, look_again=look_again)
+
+
+@pytest.mark.parametrize(
     ("conditions", "age", "message", "look_again"),
     [
         pytest.param({}, 10, "ProvisioningRequest r1 waits to be accepted", 290, id="not answered yet"),

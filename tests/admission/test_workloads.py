@@ -158,6 +158,26 @@ async def test_templates_come_before_the_request(world: World) -> None:
     assert [reason for reason, _ in world.recorder.told] == ["ProvisioningRequestCreated"]
 
 
+@pytest.mark.parametrize("pod_sets", [1, 8])
+async def test_a_request_that_is_answered_at_once_costs_n_plus_2_writes(world: World, pod_sets: int) -> None:
+    """n templates, the request, the entry that says Ready. Kueue's own check makes 2 + 2n (v0.17.0)."""
+    given = workload(*(pod_set(f"s{number}") for number in range(pod_sets)))
+    await world.turn(given)
+    written = len(world.client.writes)
+    name = next(name for plural, name in world.client.objects if plural == "provisioningrequests")
+    made = world.client.objects["provisioningrequests", name]
+    for status in ({}, PROVISIONED):
+        world.put(world.stores.requests, stored(made, uid=made["metadata"]["uid"], **status))
+        written += len(await _written(world))
+    assert written == pod_sets + 2
+
+
+async def _written(world: World) -> list[str]:
+    world.client.calls.clear()
+    await world.turn()
+    return world.client.writes
+
+
 @pytest.mark.row("3.1-48", "3.1-52")
 @pytest.mark.parametrize("dies_at", ["create podtemplates", "create provisioningrequests"])
 async def test_an_interrupted_creation_is_completed(world: World, dies_at: str) -> None:
