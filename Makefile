@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner conformance
+.PHONY: bench-admission bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner conformance
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
@@ -48,6 +48,12 @@ bench-optimality: $(READY)
 # S1 to S4 of the planner beside Cluster Autoscaler, Kueue and Karpenter: half an hour, more while their programs are built.
 bench-planner: $(READY)
 	$(BIN)/python -m bench.planner $(if $(QUICK),--quick)
+
+# S5 and S6: N workloads through our check and through Kueue's own, each on a control plane of its own.
+bench-admission: N = 1000
+bench-admission: $(READY)
+	$(BIN)/python -m e2e.controlplane build
+	$(BIN)/python -m bench.admission --workloads $(N)
 
 # Generated cases, put to the planner and to the real kube-scheduler; ends with one line of counts, fails on any disagreement.
 N ?= 500

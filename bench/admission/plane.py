@@ -1,0 +1,92 @@
+"""The control plane that is measured: audited, fresh for each row, and without the programs that only act after admission."""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e import ports
+from e2e.controlplane.cluster import ControlPlane
+from e2e.controlplane.layout import Layout
+from e2e.controlplane.programs import Launch
+from e2e.stack import NAMESPACE, Program, Stack
+
+_AFTER_ADMISSION = ("kube-scheduler", "kwok", "kube-controller-manager")
+_WRITES = ["create", "update", "patch", "delete"]
+_MIB = 1024
+
+
+class Plane(ControlPlane):
+    """Writes what is written to Workloads, requests, templates and events to `audit.log`."""
+
+    @property
+    def audit(self) -> Path:
+        """One JSON event a line."""
+        return self.directory / "audit.log"
+
+    def settle(self) -> None:
+        """Ends what would run pods: no check waits for it, and it would take the machine from both."""
+        for name in _AFTER_ADMISSION:
+            self.kill(name)
+
+    def _spec(self, name: str, layout: Layout) -> Launch:
+        launch = super()._spec(name, layout)
+        if name != "kube-apiserver":
+            return launch
+        policy = self.directory / "audit-policy.json"
+        policy.write_text(json.dumps(_policy()))
+        flags = [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit}"]
+        return Launch(launch.name, [*launch.command, *flags], launch.ready)
+
+
+def admission(plane: Plane, directory: Path) -> Program:
+    """The admission service alone, under its own role, not yet started. Its settings are the default, but it has no lease: a
+    machine that is busy for ten seconds would take it away."""
+    directory.mkdir(parents=True, exist_ok=True)
+    Stack(plane, directory, {}).install()
+    address = f"127.0.0.1:{ports.take()[0]}"
+    config: dict[str, Any] = {
+        "apiVersion": "config.corral.dev/v1alpha1",
+        "kind": "Configuration",
+        "health": {"bindAddress": address},
+        "metrics": {"bindAddress": address},
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": str(plane.service_account(NAMESPACE, "corral-admission"))},
+    }
+    path = directory / "admission.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return Program("admission", path, directory / "admission.log", f"http://{address}/readyz", {})
+
+
+def peak_mib(pid: int) -> int:
+    """The most memory that the process has had resident (proc(5), VmHWM), in MiB; 0 once it is gone."""
+    with suppress(FileNotFoundError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return round(int(line.split()[1]) / _MIB)
+    return 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that the process has taken so far, user and system."""
+    with suppress(FileNotFoundError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _policy() -> dict[str, Any]:
+    """Events with their bodies, of the rest only who wrote what."""
+    kinds = {"kueue.x-k8s.io": ["workloads", "workloads/status"], "": ["podtemplates"]}
+    kinds["autoscaling.x-k8s.io"] = ["provisioningrequests", "provisioningrequests/status"]
+    events = [{"group": group, "resources": ["events"]} for group in ("", "events.k8s.io")]
+    written = [{"group": group, "resources": names} for group, names in kinds.items()]
+    rules = [
+        {"level": "Request", "verbs": ["create"], "resources": events, "omitStages": ["RequestReceived"]},
+        {"level": "Metadata", "verbs": _WRITES, "resources": written, "omitStages": ["RequestReceived"]},
+        {"level": "None"},
+    ]
+    return {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}
