@@ -2,103 +2,30 @@
 on what was bought from nothing, and the real kube-scheduler binds them there.
 """
 
-import json
-import time
-from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from e2e.scenario import RACK, Scenario, condition, is_true, until
-
-ZONE = "topology.kubernetes.io/zone"
-HOST = "kubernetes.io/hostname"
-LEVELS = (ZONE, RACK, HOST)
-KUEUE = "kueue.x-k8s.io/v1beta2"
-ON_KUEUE = "kueue.x-k8s.io/podset-"
-GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-BOOKED = {"key": "corral.dev/booked", "operator": "Exists", "effect": "NoSchedule"}
-MARK = {"key": "corral.dev/request", "valueFromProvisioningClassDetail": "RequestLabel"}
-RETRY = {"backoffLimitCount": 1, "backoffBaseSeconds": 1, "backoffMaxSeconds": 2}
-
-
-def made(kind: str, name: str, spec: Mapping[str, Any], namespace: str = "") -> dict[str, Any]:
-    meta = {"name": name} | ({"namespace": namespace} if namespace else {})
-    return {"apiVersion": KUEUE, "kind": kind, "metadata": meta, "spec": dict(spec)}
-
-
-def flavor(corner: Scenario, **spec: Any) -> dict[str, Any]:
-    base = {
-        "nodeLabels": {"node.kubernetes.io/instance-type": corner.shape},
-        "topologyName": corner.name,
-        "tolerations": [GPU, BOOKED],
-    }
-    return made("ResourceFlavor", corner.name, base | spec)
+from e2e.kueue_check import (
+    HOST,
+    ON_KUEUE,
+    ZONE,
+    admitted,
+    assignment,
+    booked,
+    job,
+    made,
+    pinned,
+    quotas,
+    racks,
+    second_flavor,
+    set_up,
+    usage,
+)
+from e2e.scenario import RACK, Scenario, is_true, until
 
 
-def set_up(
-    corner: Scenario,
-    *,
-    levels: tuple[str, ...] = LEVELS,
-    flavors: Mapping[str, Any] | None = None,
-    config: Mapping[str, Any] | None = None,
-    queue: Mapping[str, Any] | None = None,
-    **more: Any,
-) -> None:
-    """As a Scenario's own, but the check is Kueue's, and the flavor has a topology."""
-    name = corner.name
-    corner.apply_pool(sources=more.pop("sources", ("reserved", "on-demand")), **more.pop("pool", {}))
-    corner.apply_policy(**more.pop("policy", {}))
-    corner.apply(made("Topology", name, {"levels": [{"nodeLabel": key} for key in levels]}))
-    corner.apply(flavor(corner, **(flavors or {})))
-    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": name}
-    base = {
-        "provisioningClassName": "gang.corral.dev",
-        "parameters": {"policy": name},
-        "podSetUpdates": {"nodeSelector": [MARK]},
-        "retryStrategy": RETRY,
-    }
-    corner.apply(made("ProvisioningRequestConfig", name, base | dict(config or {})))
-    controller = {"controllerName": "kueue.x-k8s.io/provisioning-request", "parameters": parameters}
-    corner.apply(made("AdmissionCheck", name, controller))
-    corner.apply(made("ClusterQueue", name, {**corner.queue(), **(queue or {})}))
-    corner.apply(made("LocalQueue", "q", {"clusterQueue": name}, corner.namespace))
-    corner.kubectl("wait", "--for=condition=Active", f"clusterqueue/{name}", "--timeout=30s")
-
-
-def job(corner: Scenario, name: str, count: int, gpus: int = 8, seconds: int = 600, **topology: str) -> None:
-    """A Job whose pods ask Kueue for a topology: `required=RACK` is podset-required-topology, and so on."""
-    notes = {f"{ON_KUEUE}{key.replace('_', '-')}": value for key, value in topology.items()}
-    corner.job(name, count, seconds=seconds, notes=notes, **corner.pod_spec(gpus))
-
-
-def admitted(corner: Scenario, name: str) -> bool:
-    return is_true(corner.workload(name), "Admitted")
-
-
-def assignment(corner: Scenario, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = corner.workload(name)["status"]["admission"]["podSetAssignments"][0]
-    return found
-
-
-def booked(corner: Scenario) -> dict[str, Any]:
-    """The nodes of the corner's live bookings, by name."""
-    names = {b["metadata"]["name"] for b in corner.bookings() if b["status"]["phase"] == "Provisioned"}
-    nodes = json.loads(corner.kubectl("get", "nodes", "-l", f"node.kubernetes.io/instance-type={corner.shape}", "-o", "json"))
-    return {n["metadata"]["name"]: n for n in nodes["items"] if n["metadata"]["labels"].get("corral.dev/request") in names}
-
-
-def racks(corner: Scenario, name: str) -> Counter[str]:
-    """Pods by the rack of the node that they are bound to."""
-    nodes = booked(corner)
-    return Counter(nodes[node]["metadata"]["labels"][RACK] for node in corner.bound(name))
-
-
-def given_back(corner: Scenario) -> bool:
-    return not corner.alive() and all(b["status"]["phase"] in ("Released", "Failed") for b in corner.bookings())
-
-
+@pytest.mark.row("3.7-01", "3.7-07", "3.8-01", "3.8-13")
 def test_a_gang_in_one_rack_from_no_node_at_all(corner: Scenario) -> None:
     set_up(corner)
     job(corner, "llm", 4, gpus=4, required_topology=RACK)
@@ -115,6 +42,7 @@ def test_a_gang_in_one_rack_from_no_node_at_all(corner: Scenario) -> None:
         assert pod["spec"]["nodeSelector"][HOST] == pod["spec"]["nodeName"]
 
 
+@pytest.mark.row("3.8-02")
 def test_a_rack_that_is_only_preferred_gives_way(corner: Scenario) -> None:
     set_up(corner, sources=("reserved",))
     job(corner, "llm", 4, preferred_topology=RACK)
@@ -144,11 +72,97 @@ def test_slices_are_whole_in_their_racks(corner: Scenario) -> None:
     assert sorted(racks(corner, "llm").values()) == [4, 4]
 
 
-def test_what_fits_in_no_rack_is_told_and_never_bought(corner: Scenario) -> None:
-    set_up(corner, sources=("reserved",), policy={"timeouts": {"queued": "3s", "provision": "60s", "booking": "30s"}})
-    job(corner, "wide", 3, required_topology=RACK)
-    until(lambda: is_true(corner.requests()[0], "Failed"), what="the first request fails")
-    assert condition(corner.requests()[0], "Failed")["reason"] == "TopologyUnsatisfied"
-    until(lambda: corner.workload("wide")["spec"].get("active") is False, what="Kueue gives up after its retry")
-    assert len(corner.requests()) == 2
-    assert not corner.machines()
+@pytest.mark.row("3.8-07", "3.8-08", "3.8-14")
+@pytest.mark.parametrize("topology", [{}, {"required_topology": RACK}], ids=["implicit", "required"])
+def test_quota_alone_is_reserved_until_the_nodes_are_there(corner: Scenario, topology: dict[str, Any]) -> None:
+    set_up(corner)
+    corner.stack.cloud.fault("late", shape=corner.shape, delay="5s")
+    job(corner, "llm", 2, **topology)
+    until(lambda: len(corner.machines()) == 2, what="ordered")
+    assert is_true(corner.workload("llm"), "QuotaReserved")
+    assert not admitted(corner, "llm")
+    waiting = assignment(corner, "llm")
+    assert waiting["delayedTopologyRequest"] == "Pending"
+    assert "topologyAssignment" not in waiting
+    until(lambda: len(corner.bound("llm")) == 2, what="bound")
+    assert assignment(corner, "llm")["delayedTopologyRequest"] == "Ready"
+    events = corner.kubectl("get", "events", "-n", corner.namespace, "-o", "jsonpath={.items[*].reason}")
+    assert "SecondPassFailed" not in events
+
+
+@pytest.mark.row("3.7-04", "3.7-05")
+def test_pods_go_to_the_nodes_of_their_booking_and_to_no_other(corner: Scenario) -> None:
+    """A free node that Kueue would prefer is left alone; the quota in use is what the pods ask for."""
+    set_up(corner)
+    decoy = f"{corner.name}-decoy"
+    corner.adopt(decoy)
+    corner.kubectl("label", "node", decoy, f"{ZONE}=east", f"{RACK}=decoy")
+    until(lambda: is_true(corner.node(decoy), "Ready"), what="the decoy is ready")
+    job(corner, "llm", 1, required_topology=HOST)
+    until(lambda: len(corner.bound("llm")) == 1, what="bound")
+    assert corner.bound("llm") == [*booked(corner)] != [decoy]
+    until(lambda: usage(corner) == "8", what="Kueue counts the quota")
+
+
+@pytest.mark.row("3.8-03", "3.8-04")
+@pytest.mark.parametrize("topology", [{}, {"required_topology": RACK}], ids=["implicit", "required"])
+def test_two_flavors_with_topologies(corner: Scenario, topology: dict[str, Any]) -> None:
+    second = second_flavor(corner, **{ZONE: "east"})
+    set_up(corner, queue=quotas(corner, {corner.name: 8, second: 16}))
+    job(corner, "first", 1, **topology)
+    job(corner, "second", 2, **topology)
+    until(lambda: len(corner.bound("first") + corner.bound("second")) == 3, what="both bound")
+    assert assignment(corner, "first")["flavors"]["nvidia.com/gpu"] == corner.name
+    assert assignment(corner, "second")["flavors"]["nvidia.com/gpu"] == second
+    assert {assignment(corner, name)["delayedTopologyRequest"] for name in ("first", "second")} == {"Ready"}
+
+
+@pytest.mark.row("3.8-05", "3.8-06", "3.8-10")
+def test_the_check_on_one_of_two_flavors(corner: Scenario) -> None:
+    """The first flavor has one node that is there and no check; what does not fit it goes to the second: nodes are bought."""
+    second, node = second_flavor(corner, **{ZONE: "east"}), f"{corner.name}-there"
+    corner.adopt(node)
+    corner.kubectl("label", "node", node, f"{ZONE}=old", f"{RACK}=old", "old=true")
+    until(lambda: is_true(corner.node(node), "Ready"))
+    queue = quotas(corner, {corner.name: 64, second: 64}, check_on=(second,))
+    set_up(corner, flavors={"nodeLabels": {"old": "true", "corner": corner.name}}, queue=queue)
+    job(corner, "bought", 2, required_topology=RACK)
+    until(lambda: len(corner.bound("bought")) == 2, what="bound on what was bought")
+    assert assignment(corner, "bought")["flavors"]["nvidia.com/gpu"] == second
+    job(corner, "there", 1, required_topology=RACK)
+    until(lambda: corner.bound("there") == [node], what="bound on the node that was there")
+    assert "delayedTopologyRequest" not in assignment(corner, "there")
+    assert len(corner.requests()) == 1
+
+
+def test_two_pod_sets_share_one_selector_and_all_pods_are_placed(corner: Scenario) -> None:
+    """A group of plain pods of two kinds: one selector for both, so that either may be sent to any node of the booking."""
+    set_up(corner)
+    small = {**corner.pod_spec(4), "containers": [{**corner.pod_spec(4)["containers"][0], "image": "driver"}]}
+    for index, spec in enumerate([small, *[corner.pod_spec(8)] * 2]):
+        labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "pair"}
+        notes = {"kueue.x-k8s.io/pod-group-total-count": "3", "e2e.corral.dev/run-seconds": "600"}
+        notes |= {f"{ON_KUEUE}required-topology": ZONE}
+        meta = {"name": f"pair-{index}", "namespace": corner.namespace, "labels": labels, "annotations": notes}
+        corner.apply({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    until(lambda: len(pinned(corner)) == 3, what="all three pods bound")
+    assert set(pinned(corner)) <= set(booked(corner))
+    found = corner.items("workloads.kueue.x-k8s.io")[0]["status"]["admission"]["podSetAssignments"]
+    assert sorted(each["count"] for each in found) == [1, 2]
+    assert {len(each["topologyAssignment"]["slices"]) > 0 for each in found} == {True}
+
+
+def test_a_leader_and_its_workers_are_placed_in_one_rack(corner: Scenario) -> None:
+    """A group of two pod sets in a Workload of nobody's, as operators write it: Kueue itself assigns both."""
+    set_up(corner, sources=("reserved",))
+    request = {"required": RACK, "podSetGroupName": "pair"}
+    spec = corner.pod_spec(4)
+    pod_sets = [
+        {"name": name, "count": count, "template": {"spec": spec}, "topologyRequest": request}
+        for name, count in (("leader", 1), ("workers", 3))
+    ]
+    corner.apply(made("Workload", "pair", {"queueName": "q", "podSets": pod_sets}, corner.namespace))
+    until(lambda: is_true(corner.get("workloads.kueue.x-k8s.io", "pair"), "Admitted"), what="admitted")
+    nodes = booked(corner)
+    assert len(nodes) == 2
+    assert len({node["metadata"]["labels"][RACK] for node in nodes.values()}) == 1
