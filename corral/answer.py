@@ -6,9 +6,10 @@ from datetime import datetime
 
 from capacity.model import Reason
 from capacity.quantity import amount, show
+from corral.traps import traps
 from kube.autoscaling import ProvisioningRequest
 from kube.core import StatusCondition
-from kube.kueue import AdmissionCheckState, ClusterQueue, Workload
+from kube.kueue import AdmissionCheckState, ClusterQueue, ResourceFlavor, Workload
 from kube.meta import Condition
 from kube.ours import Booking
 from kube.podspec import pod_set, template
@@ -25,6 +26,7 @@ class Facts:
     now: datetime
     workload: Workload | None = None
     queue: ClusterQueue | None = None
+    flavors: tuple[ResourceFlavor, ...] = ()
     request: ProvisioningRequest | None = None
     booking: Booking | None = None
     checks: frozenset[str] = frozenset()
@@ -78,6 +80,7 @@ def _quota(workload: Workload, facts: Facts) -> Iterator[str]:
         return
     yield f"WAITING {Reason.QUOTA_INSUFFICIENT} {_since(since, facts.now)}: {_text(reserved)}"
     yield from _numbers(workload, facts.queue)
+    yield from traps(workload, facts.queue, facts.flavors, facts.checks)
 
 
 def _numbers(workload: Workload, queue: ClusterQueue | None) -> Iterator[str]:

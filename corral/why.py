@@ -12,7 +12,7 @@ from corral.holdings import Estate, tell
 from kube import resources
 from kube.autoscaling import ProvisioningRequest
 from kube.core import Node, Pod
-from kube.kueue import AdmissionCheck, ClusterQueue, LocalQueue, Workload
+from kube.kueue import AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor, Workload
 from kube.meta import Record, decode
 from kube.ours import Booking, CapacityPolicy, CapacityPool
 from kube.resources import Kind
@@ -102,6 +102,7 @@ async def _facts(client: Client, target: str, kind: str, name: str, namespace: s
         now=now,
         workload=workload,
         queue=await _queue(reader, workload),
+        flavors=() if workload.quota_reserved else await reader.all(resources.RESOURCE_FLAVORS, ResourceFlavor),
         request=request,
         booking=await _booking(reader, request),
         rejection=await _rejection(reader, workload),

@@ -86,7 +86,7 @@ _POOL: Words = {
         "backoffs": "Offerings that failed and wait for their next try.",
         "nodes": "Number of nodes by standing.",
         "spend": "Dollars committed to on-demand nodes today (UTC).",
-        "conditions": "Ready, DaemonSetsBlocked, Overlaps, LabelsMissing.",
+        "conditions": "Ready, DaemonSetsBlocked, Overlaps, LabelsMissing, FlavorsUnfit.",
     },
     ours.ShapeStatus: {
         "": "One instance type as its nodes will look.",

@@ -29,7 +29,7 @@ class Culprit:
 def culprits(
     pool: ours.CapacityPool, seen: Look, daemon_sets: Iterable[core.DaemonSet], flavors: Iterable[kueue.ResourceFlavor]
 ) -> Iterator[Culprit]:
-    """Pure: those that the pool's conditions DaemonSetsBlocked and LabelsMissing name."""
+    """Pure: those that the pool's conditions DaemonSetsBlocked, LabelsMissing and FlavorsUnfit name."""
     where = f"CapacityPool {pool.metadata.name}"
     for daemon_set in daemon_sets:
         meta = daemon_set.metadata
@@ -38,6 +38,8 @@ def culprits(
     for flavor in flavors:
         if sentence := seen.missing.get(flavor.metadata.name):
             yield _culprit(RESOURCE_FLAVORS, flavor.metadata, "LabelsMissing", f"{where}: {sentence}")
+        if sentence := seen.unfit.get(flavor.metadata.name):
+            yield _culprit(RESOURCE_FLAVORS, flavor.metadata, "FlavorUnfit", f"{where}: {sentence}")
 
 
 def _culprit(kind: Kind, meta: ObjectMeta, reason: str, message: str) -> Culprit:

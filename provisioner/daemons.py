@@ -97,7 +97,7 @@ def _sum(parts: Iterable[Resources]) -> Resources:
 def blocked(pool: ours.CapacityPool, shapes: Iterable[Shape], nodes: Iterable[core.Node], daemons: Sequence[PodSet]) -> Blocked:
     """Looks at each DaemonSet that runs on the pool's nodes or would run on its shapes if it weren't for the taint."""
     places = [(shape_labels(shape, pool), tuple(shape.taints), _NEW_NODE) for shape in shapes]
-    places += [(node.metadata.labels, _lasting(node), node.metadata.name) for node in nodes]
+    places += [(node.metadata.labels, lasting(node), node.metadata.name) for node in nodes]
     required = set(pool.spec.readiness.required_daemon_sets)
     refusing = [pod for pod in daemons if untolerated((BOOKED_TAINT,), pod.tolerations)]
     offenders = tuple(pod.name for pod in refusing if pod.name in required or any(runs_on(pod, *place) for place in places))
@@ -105,7 +105,7 @@ def blocked(pool: ours.CapacityPool, shapes: Iterable[Shape], nodes: Iterable[co
     return Blocked(offenders, missing, tuple(sorted({*missing, *(required & set(offenders))})))
 
 
-def _lasting(node: core.Node) -> tuple[Taint, ...]:
+def lasting(node: core.Node) -> tuple[Taint, ...]:
     """Its taints without those that say how it is at the moment, and without ours."""
     passing = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", BOOKED)
     return tuple(taint for taint in taints(node.spec.taints) if not taint.key.startswith(passing))

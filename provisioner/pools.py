@@ -1,18 +1,17 @@
 """The pools' reconciler: asks each pool's cloud what it has, keeps that for the planner, and writes it to the pool's status."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from msgspec import structs
 
-from capacity.model import Labels
-from kube import kueue, ours
+from kube import ours
 from kube.resources import CAPACITY_POOLS
 from kube.times import instant
-from provisioner import daemons, poolstatus
+from provisioner import daemons, flavors, poolstatus
 from provisioner.closing import POOL_FINALIZER, holders
 from provisioner.clouds.base import Cloud, CloudError, ErrorKind
 from provisioner.clouds.registry import Clouds
@@ -20,8 +19,8 @@ from provisioner.creation import Writer
 from provisioner.culprits import Told, culprits
 from provisioner.limits import budgets, capped, idle_cost
 from provisioner.offerings import Offers, offers
-from provisioner.snapshots import labels_somewhere, market
-from provisioner.state import CONTROLLER, MANAGER, TAG_INSTALLATION, Known, State
+from provisioner.snapshots import market
+from provisioner.state import MANAGER, TAG_INSTALLATION, Known, State
 from provisioner.view import View, take
 from runtime.client import Resource
 from runtime.controller import DONE, Result
@@ -175,18 +174,9 @@ class PoolReconciler:
         sold = replace(sold, offerings=capped(sold.offerings, budgets(view, pool, sold.offerings)))
         asked = self._asked[pool.metadata.name]
         seen = poolstatus.look(view, pool, found, sold, pods, asked.error)
-        missing = poolstatus.flavors_missing(self._flavors(), _labels(view))
-        return replace(seen, missing=missing.get(pool.metadata.name, {}), holding=holding)
-
-    def _flavors(self) -> Iterable[kueue.ResourceFlavor]:
-        """The flavors of queues that one of our checks guards: others are none of our business."""
-        ours_ = {c.metadata.name for c in self._state.checks.values() if c.spec.controller_name == CONTROLLER}
-        names: set[str] = set()
-        for queue in self._state.cluster_queues.values():
-            for rule in queue.checks:
-                if rule.name in ours_:
-                    names |= set(rule.on_flavors) or _flavors_of(queue)
-        return [flavor for flavor in self._state.flavors.values() if flavor.metadata.name in names]
+        name, uses, grounds = pool.metadata.name, flavors.used(self._state), flavors.grounds(view)
+        missing, unfit = flavors.missing(uses, grounds), flavors.unfit(uses, grounds)
+        return replace(seen, missing=missing.get(name, {}), unfit=unfit.get(name, {}), holding=holding)
 
     async def _write(self, pool: ours.CapacityPool, status: ours.CapacityPoolStatus) -> None:
         loop, name = asyncio.get_running_loop(), pool.metadata.name
@@ -218,14 +208,6 @@ def _deleted_for(pool: ours.CapacityPool, now: datetime) -> float:
     """Seconds since its deletion, -1 for a pool that stays."""
     text = pool.metadata.deletion_timestamp
     return (now - instant(text)).total_seconds() if text else -1.0
-
-
-def _flavors_of(queue: kueue.ClusterQueue) -> set[str]:
-    return {flavor.name for group in queue.spec.resource_groups for flavor in group.flavors}
-
-
-def _labels(view: View) -> dict[str, Sequence[Labels]]:
-    return {name: list(labels_somewhere(view, pool)) for name, pool in view.pools.items()}
 
 
 def _body(pool: ours.CapacityPool, status: ours.CapacityPoolStatus) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from capacity.model import Labels, Offering, PodSet, ReservationUse, Shape
+from capacity.model import Offering, PodSet, ReservationUse, Shape
 from capacity.quantity import dollars, show
-from kube import core, kueue, ours
+from kube import core, ours
 from kube.meta import Condition, decode
 from kube.times import clock, stamp
 from provisioner import daemons, spend
@@ -26,7 +26,7 @@ MOST_NAMES = 20
 class Look:
     """What was found out about a pool. `trouble` is (reason, message) of what keeps it from being Ready, None when nothing does.
 
-    `missing` are flavors whose labels no node or shape bears, each with a sentence;
+    `missing` are flavors whose labels no node or shape bears, `unfit` others that can't be served, each with a sentence;
     `overlaps` are nodes with the other pools that select them; `holding` is what must end before a deleted pool goes.
     """
 
@@ -36,6 +36,7 @@ class Look:
     trouble: tuple[str, str] | None = None
     overlaps: Mapping[str, tuple[str, ...]] | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
+    unfit: Mapping[str, str] = field(default_factory=dict)
     holding: str = ""
 
 
@@ -165,7 +166,7 @@ def _counts(view: View, nodes: Sequence[core.Node]) -> ours.NodeCounts:
 
 def _conditions(pool: ours.CapacityPool, seen: Look, now: datetime) -> tuple[Condition, ...]:
     found: Sequence[Mapping[str, Any]] = [condition.to_json() for condition in pool.status.conditions]
-    for type_, status, reason, message in (_ready(pool, seen), _blocked(seen), _overlaps(seen), _labels(seen)):
+    for type_, status, reason, message in (_ready(pool, seen), _blocked(seen), _overlaps(seen), _labels(seen), _fit(seen)):
         found = set_condition(found, type_, status, reason, message, generation=pool.metadata.generation, now=now)
     return tuple(decode(condition, Condition) for condition in found)
 
@@ -211,31 +212,7 @@ def _labels(seen: Look) -> Entry:
     return "LabelsMissing", False, "AllThere", "each ResourceFlavor in use finds its node labels"
 
 
-# --- flavors --------------------------------------------------------------------------------------------------------------
-
-
-def flavors_missing(
-    flavors: Iterable[kueue.ResourceFlavor], labels: Mapping[str, Sequence[Labels]]
-) -> Mapping[str, Mapping[str, str]]:
-    """Pool -> flavor -> a sentence, for each flavor whose labels nothing in any pool bears. `labels` occur, by pool.
-
-    Named are the pools whose nodes come nearest, all of them when none bears even one of the labels.
-    """
-    found: dict[str, dict[str, str]] = {name: {} for name in labels}
-    for flavor in flavors:
-        nearness = {name: max((_matches(flavor, each) for each in there), default=0) for name, there in labels.items()}
-        wanted = len(flavor.spec.node_labels)
-        best = max(nearness.values(), default=0)
-        if not wanted or best == wanted:
-            continue
-        shown = ", ".join(f"{key}={value}" for key, value in sorted(flavor.spec.node_labels.items()))
-        for name in (pool for pool, near in nearness.items() if near == best):
-            found[name][flavor.metadata.name] = (
-                f"ResourceFlavor {flavor.metadata.name} asks for {shown}, which no node or shape of a pool bears: "
-                f"correct its spec.nodeLabels"
-            )
-    return found
-
-
-def _matches(flavor: kueue.ResourceFlavor, labels: Labels) -> int:
-    return sum(labels.get(key) == value for key, value in flavor.spec.node_labels.items())
+def _fit(seen: Look) -> Entry:
+    if seen.unfit:
+        return "FlavorsUnfit", True, "FlavorMismatch", "; ".join(seen.unfit.values())
+    return "FlavorsUnfit", False, "AllFit", "pods of each ResourceFlavor in use can run on the nodes that bear its labels"

@@ -5,7 +5,7 @@ that counts beside them.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from capacity.model import Bystander, Labels, Node, PodSet, ReservationUse, Running, Snapshot
+from capacity.model import Bystander, Node, PodSet, ReservationUse, Running, Snapshot
 from kube import core, ours
 from kube.times import clock
 from provisioner import arrivals, daemons
@@ -144,11 +144,3 @@ def _reservations(view: View, pool: ours.CapacityPool) -> Mapping[str, tuple[Res
     sources = {name: source for source in pool.spec.sources for name in source.reservation_ids}
     there = known.inventory.reservations if known else ()
     return {r.id: (r, ends(sources[r.id], r) if r.id in sources else r.ends) for r in there}
-
-
-def labels_somewhere(view: View, pool: ours.CapacityPool) -> Iterable[Labels]:
-    """The labels of each node and each possible node of the pool."""
-    yield from (node.metadata.labels for node in view.managed.get(pool.metadata.name, ()))
-    found = market(view, pool, ())
-    if found:
-        yield from ({**offering.shape.labels, **offering.domain} for offering in offers(found).offerings)

@@ -83,3 +83,63 @@ async def test_no_right_to_read_workloads_is_an_error() -> None:
 
 async def test_a_job_that_kueue_does_not_know() -> None:
     assert (await told(Api({})))[0].startswith("UNKNOWN job/llm: Kueue has no Workload for it")
+
+
+def waiting(topology: Json | None, *, flavor: Json, **rule: Any) -> Api:
+    """A workload without quota in a queue of one flavor `f`, whose check is ours."""
+    pods = {"name": "main", "count": 2, "template": {}, **({"topologyRequest": topology} if topology else {})}
+    status = {"conditions": [condition("QuotaReserved", "False", message="couldn't assign flavors")]}
+    workload = {**WORKLOAD, "spec": {"queueName": "q", "podSets": [pods]}, "status": status}
+    queue = {
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [{"name": "f"}]}],
+        "admissionChecksStrategy": {"admissionChecks": [{"name": "capacity", **rule}]},
+    }
+    return Api(
+        {
+            "workloads": [workload],
+            "admissionchecks": [CHECK],
+            "localqueues": [{"metadata": meta("q"), "spec": {"clusterQueue": "cq"}}],
+            "clusterqueues": [{"metadata": {"name": "cq"}, "spec": queue}],
+            "resourceflavors": [
+                {"metadata": {"name": "f"}, "spec": flavor},
+                {"metadata": {"name": "other"}, "spec": {"topologyName": "t"}},
+            ],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("topology", "annotation", "instead"),
+    [
+        pytest.param({"required": "rack"}, "required", "write corral.dev/required-topology: rack in its place", id="required"),
+        pytest.param(
+            {"preferred": "rack"}, "preferred", "write corral.dev/preferred-topology: rack in its place", id="preferred"
+        ),
+        pytest.param({"unconstrained": True}, "unconstrained", "remove it: pods are placed as the policy says", id="anywhere"),
+    ],
+)
+async def test_the_trap_of_kueues_topology_annotation(topology: Json, annotation: str, instead: str) -> None:
+    first, trap, remedy = await told(waiting(topology, flavor={"nodeLabels": {"a": "b"}}))
+    assert first.endswith("couldn't assign flavors")
+    named = f"kueue.x-k8s.io/podset-{annotation}-topology of pod set main"
+    assert trap.strip() == f"trap: {named} needs a flavor with topologyName, and the queue has none"
+    assert remedy.strip() == instead
+
+
+async def test_the_trap_of_a_flavor_with_topology_and_our_check() -> None:
+    _, trap, remedy = await told(waiting(None, flavor={"topologyName": "t"}))
+    assert trap.startswith("  trap: flavor f has topologyName t: Kueue reserves quota only on nodes that are there already")
+    assert "gang.corral.dev" in remedy
+
+
+@pytest.mark.parametrize(
+    ("topology", "flavor", "rule"),
+    [
+        pytest.param(None, {}, {}, id="no topology at all"),
+        pytest.param(
+            {"required": "rack"}, {"topologyName": "t"}, {"onFlavors": ["other"]}, id="a flavor that our check leaves out"
+        ),
+    ],
+)
+async def test_no_trap(topology: Json | None, flavor: Json, rule: Json) -> None:
+    assert len(await told(waiting(topology, flavor=flavor, **rule))) == 1

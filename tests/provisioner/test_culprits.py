@@ -43,6 +43,13 @@ def test_who_is_named() -> None:
     assert agent.regarding["apiVersion"] == "apps/v1"
 
 
+def test_a_flavor_that_does_not_fit_is_named() -> None:
+    seen = Look(None, Offers(), daemons.Blocked(), unfit={"f": "ResourceFlavor f has a topologyName"})
+    [found] = culprits(pool(), seen, [], [FLAVOR])
+    assert (found.name, found.reason) == ("f", "FlavorUnfit")
+    assert found.message == "CapacityPool p: ResourceFlavor f has a topologyName"
+
+
 def test_nobody_to_blame() -> None:
     seen = Look(None, Offers(), daemons.Blocked())
     assert not list(culprits(pool(), seen, [AGENT, PLUGIN], [FLAVOR]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube import kueue, ours
+from kube import ours
 from kube.meta import decode
 from provisioner import daemons, poolstatus
 from provisioner.offerings import Offers, offers
@@ -16,12 +16,12 @@ from provisioner.view import View
 from tests.provisioner.make import NOW, booking, daemon_set, instance, inventory, known, node, pool, reservation, source, view
 
 
-def status(seen: View, *, error: str = "", missing: Mapping[str, str] | None = None) -> ours.CapacityPoolStatus:
+def status(seen: View, *, error: str = "", **flavors: Mapping[str, str]) -> ours.CapacityPoolStatus:
     of = seen.pools["p"]
     pods = daemons.daemon_pods(seen.daemon_sets)
     found = market(seen, of, pods)
     look = poolstatus.look(seen, of, found, offers(found) if found else Offers(), pods, error)
-    return poolstatus.pool_status(seen, of, replace(look, missing=missing or {}))
+    return poolstatus.pool_status(seen, of, replace(look, **flavors))
 
 
 def condition(found: ours.CapacityPoolStatus, type_: str) -> tuple[str, str, str]:
@@ -108,27 +108,12 @@ def test_conditions_keep_their_times() -> None:
     assert again.conditions == first.conditions
 
 
-def flavor(name: str, **labels: str) -> kueue.ResourceFlavor:
-    return decode({"metadata": {"name": name}, "spec": {"nodeLabels": labels}}, kueue.ResourceFlavor)
-
-
-LABELS = {"p": [{"gpu": "h100", "zone": "east"}], "q": [{"gpu": "a100", "zone": "west"}]}
-
-
-@pytest.mark.parametrize(
-    ("given", "pools"),
-    [
-        pytest.param(flavor("f", gpu="h100"), [], id="borne-by-one"),
-        pytest.param(flavor("f"), [], id="asks-for-nothing"),
-        pytest.param(flavor("f", gpu="h100", zone="north"), ["p"], id="nearly"),
-        pytest.param(flavor("f", gpu="h200"), ["p", "q"], id="by-none-at-all"),
-    ],
-)
-def test_flavors_whose_labels_are_missing(given: kueue.ResourceFlavor, pools: list[str]) -> None:
-    found = poolstatus.flavors_missing([given], LABELS)
-    assert [name for name, texts in found.items() if texts] == pools
-
-
 def test_missing_labels_are_a_condition() -> None:
     found = condition(status(view(), missing={"f": "ResourceFlavor f asks for gpu=h200"}), "LabelsMissing")
     assert found == ("True", "FlavorLabels", "ResourceFlavor f asks for gpu=h200")
+
+
+def test_flavors_that_do_not_fit_are_a_condition() -> None:
+    assert condition(status(view()), "FlavorsUnfit")[:2] == ("False", "AllFit")
+    found = condition(status(view(), unfit={"f": "ResourceFlavor f has a topologyName"}), "FlavorsUnfit")
+    assert found == ("True", "FlavorMismatch", "ResourceFlavor f has a topologyName")
