@@ -67,17 +67,17 @@ def _kind(test: Outcome) -> str:
 
 
 async def _pytest(name: str, files: Sequence[str], *options: str) -> tuple[list[Outcome], int]:
-    """Runs pytest on the files; its own words go to a log."""
+    """Runs pytest on the files; its own words go to a log. What was not run in time has no outcome, which is red."""
     outcomes, log = RUN / f"{name}.json", RUN / f"{name}.log"
     arguments = ["-m", "pytest", "-p", "e2e.conformance.plugin", f"--outcomes={outcomes}", "-p", "no:cacheprovider", *options]
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(sys.executable, *arguments, *files, cwd=ROOT, stdout=out, stderr=out)
         try:
-            status = await asyncio.wait_for(process.wait(), LIMIT)
-        except BaseException:
-            process.terminate()  # its fixtures stop their programs
-            await process.wait()
-            raise
+            await asyncio.wait([asyncio.ensure_future(process.wait())], timeout=LIMIT)
+        finally:
+            if process.returncode is None:
+                process.terminate()  # its fixtures stop their programs
+            status = await process.wait()
     return (msgspec.json.decode(outcomes.read_bytes(), type=list[Outcome]) if outcomes.exists() else []), status
 
 
