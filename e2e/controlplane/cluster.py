@@ -184,12 +184,25 @@ class ControlPlane:
                 return
 
     def _install(self, items: list[manifests.Manifest]) -> None:
-        apply = ("apply", "--server-side", "--force-conflicts", "--filename=-")
+        """Unvalidated: for that kubectl would fetch the schemas of all kinds from a server that is busy making them."""
+        apply = ("apply", "--server-side", "--force-conflicts", "--validate=false", "--filename=-")
         self.kubectl(*apply, stdin=manifests.as_list(items), timeout=_START_SECONDS)
         crds = [f"crd/{item['metadata']['name']}" for item in items if item["kind"] == "CustomResourceDefinition"]
-        if crds:  # a busy API server takes seconds to give them a status at all, which kubectl's wait for a condition wants
-            self.kubectl("wait", "--for=jsonpath={.status.conditions}", "--timeout=60s", *crds, timeout=_START_SECONDS)
-            self.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds, timeout=_START_SECONDS)
+        if crds:
+            self._wait_established(crds)
+
+    def _wait_established(self, crds: list[str]) -> None:
+        """A busy API server takes seconds to give them conditions at all, without which kubectl's wait fails at once."""
+        end = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds, timeout=_START_SECONDS)
+            except ControlPlaneError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.5)
+            else:
+                return
 
     def _create(self, items: list[manifests.Manifest]) -> None:
         """Into a new cluster: for what is large, far quicker than a server-side apply."""
