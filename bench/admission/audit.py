@@ -41,6 +41,7 @@ class Entry(msgspec.Struct, rename="camel"):
     response_status: _Status
     request_uri: str = msgspec.field(name="requestURI", default="")
     request_object: _Body = msgspec.field(default_factory=_Body)
+    request_received_timestamp: str = ""
 
     @property
     def what(self) -> str:
@@ -56,18 +57,20 @@ class Writes:
     by_kind: Counter[str] = field(default_factory=Counter)
     conflicts: int = 0
     events: Counter[str] = field(default_factory=Counter)
+    everybody: int = 0  # writes of all programs together since a given moment, events too
 
     @property
     def total(self) -> int:
         return self.by_kind.total()
 
 
-def writes(lines: Iterable[bytes], namespace: str) -> Writes:
-    """Counts every write that was sent, also those that were refused."""
+def writes(lines: Iterable[bytes], namespace: str, since: str = "") -> Writes:
+    """Counts every write that was sent, also those that were refused. `since` is an instant in the log's own format."""
     found, decoder = Writes(), msgspec.json.Decoder(Entry)
     for entry in (decoder.decode(line) for line in lines):
         if entry.object_ref.namespace != namespace:
             continue
+        found.everybody += entry.request_received_timestamp >= since
         if entry.object_ref.resource == "events":
             if entry.request_object.reason in CHECK_EVENTS:
                 found.events[entry.request_object.reason] += 1

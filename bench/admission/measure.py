@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from bench.admission import audit, scene
@@ -118,11 +119,10 @@ async def load(plane: Plane, client: Client, side: Side, count: int, service: Pr
     await scene.set_up(client, side, namespace, held=True)
     async with Watcher(client, namespace) as watcher:
         await _submit(client, watcher, namespace, count)
-        before = _processors(plane, service)
-        began = time.monotonic()
+        since, before, began = _instant(), _processors(plane, service), time.monotonic()
         await scene.release(client, namespace)
         await watcher.until("admitted", count)
-        return _load(plane, watcher, service, before, time.monotonic() - began)
+        return _load(plane, watcher, service, before, since, time.monotonic() - began)
 
 
 async def backlog(plane: Plane, client: Client, side: Side, count: int, service: Program) -> Load:
@@ -136,10 +136,10 @@ async def backlog(plane: Plane, client: Client, side: Side, count: int, service:
         await scene.release(client, namespace)
         await watcher.until("reserved", count)
         await asyncio.to_thread(service.start)
-        before = _processors(plane, service)
+        since, before = _instant(), _processors(plane, service)
         await watcher.until("ready", count)
         seconds = watcher.moments("ready")[-1] - watcher.moments("requested")[0]
-        return _load(plane, watcher, service, before, seconds)
+        return _load(plane, watcher, service, before, since, seconds)
 
 
 async def _submit(client: Client, watcher: Watcher, namespace: str, count: int) -> None:
@@ -147,10 +147,10 @@ async def _submit(client: Client, watcher: Watcher, namespace: str, count: int) 
     await watcher.until("created", count)
 
 
-def _load(plane: Plane, watcher: Watcher, service: Program | None, before: dict[str, float], seconds: float) -> Load:
+def _load(plane: Plane, watcher: Watcher, service: Program | None, before: dict[str, float], since: str, seconds: float) -> Load:
     after = _processors(plane, service)
     with plane.audit.open("rb") as lines:
-        writes = audit.writes(lines, watcher.namespace)
+        writes = audit.writes(lines, watcher.namespace, since)
     return Load(
         len(watcher.times),
         seconds,
@@ -160,6 +160,11 @@ def _load(plane: Plane, watcher: Watcher, service: Program | None, before: dict[
         {name: peak_mib(pid) for name, pid in _pids(plane, service).items()},
         {name: after[name] - before[name] for name in after},
     )
+
+
+def _instant() -> str:
+    """Now, as the audit log writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _pids(plane: Plane, service: Program | None) -> dict[str, int]:

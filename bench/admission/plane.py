@@ -20,7 +20,7 @@ _MIB = 1024
 
 
 class Plane(ControlPlane):
-    """Writes what is written to Workloads, requests, templates and events to `audit.log`."""
+    """Keeps in `audit.log` who writes Jobs, Workloads, requests, templates and events."""
 
     @property
     def audit(self) -> Path:
@@ -80,7 +80,7 @@ def cpu_seconds(pid: int) -> float:
 
 def _policy() -> dict[str, Any]:
     """Events with their bodies, of the rest only who wrote what."""
-    kinds = {"kueue.x-k8s.io": ["workloads", "workloads/status"], "": ["podtemplates"]}
+    kinds = {"kueue.x-k8s.io": ["workloads", "workloads/status"], "": ["podtemplates"], "batch": ["jobs", "jobs/status"]}
     kinds["autoscaling.x-k8s.io"] = ["provisioningrequests", "provisioningrequests/status"]
     events = [{"group": group, "resources": ["events"]} for group in ("", "events.k8s.io")]
     written = [{"group": group, "resources": names} for group, names in kinds.items()]

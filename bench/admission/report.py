@@ -24,8 +24,9 @@ patch. kube-scheduler, kube-controller-manager and kwok are stopped: they act on
 beside them. *to request* is from QuotaReserved to the ProvisioningRequest, *to Ready* from the provisioner's answer to the entry,
 both as a watch shows them. *CPU* is processor time for a thousand workloads. *no check* is Kueue alone, which no check can beat.
 *pace* is the API server's own rate of status patches, eight at once, on the same control plane just before; *share* is the rate
-of the check's own writes against it. In the row *reserved before* the quota of all is reserved when the service starts, so that
-Kueue's own rate doesn't hold it up: from the first request to the last Ready.
+of the check's own writes against it, *busy* that of everybody's writes, events too: near 1 the API server is what limits. In the
+row *reserved before* the quota of all is reserved when the service starts, so that Kueue's own rate doesn't hold it up: from the
+first request to the last Ready.
 """
 
 SINGLES = f"""Bare Workloads, each made when the one before is Ready. *floor*: the writes that the API demands (n templates, the
@@ -34,7 +35,7 @@ times that."""
 
 COLUMNS = (
     "workloads", "row", "writes", "refused", "events", "to request p50 s", "p99 s", "to Ready p50 s", "p99 s", "total s",
-    "workloads/s", "pace /s", "share", "admission MiB", "Kueue MiB", "admission CPU s", "Kueue CPU s", "API server CPU s",
+    "workloads/s", "pace /s", "share", "busy", "admission MiB", "Kueue MiB", "admission CPU s", "Kueue CPU s", "API server CPU s",
 )  # fmt: skip
 SINGLE = ("row", "pod sets", "create to Ready p50 ms", "reserved to Ready p50 ms", "p99 ms", "floor p50 ms", "ratio", "goal")
 
@@ -57,12 +58,17 @@ class Row:
         """The check's own writes per second, as a part of what the API server takes."""
         return self.load.writes.total / self.load.seconds / self.pace.per_second
 
+    @property
+    def busy(self) -> float:
+        """The same for the writes of all programs."""
+        return self.load.writes.everybody / self.load.seconds / self.pace.per_second
+
     def line(self) -> str:
         """The row in a few words, for the terminal."""
         peak = " ".join(f"{name}={mib}MiB" for name, mib in self.load.peak_mib.items())
         return (
             f"{self.name}: workloads={self.load.count} writes/workload={self.per_workload:.2f} seconds={self.load.seconds:.1f} "
-            f"{peak} share={self.share:.2f}"
+            f"{peak} share={self.share:.2f} busy={self.busy:.2f}"
         )
 
     def record(self) -> Json:
@@ -80,6 +86,7 @@ class Row:
             **{f"{name}_{label}": part(each, at) for name, each in spans.items() for label, at in (("p50", 0.5), ("p99", 0.99))},
             "pace": asdict(self.pace),
             "share": self.share,
+            "busy": self.busy,
             "peak_mib": load.peak_mib,
             "cpu_seconds": load.cpu_seconds,
             "singles": [_single(each) for each in self.singles],
@@ -150,6 +157,7 @@ def _cells(record: Json) -> list[str]:
         f"{count / record['seconds']:.1f}",
         f"{record['pace']['per_second']:.0f}",
         f"{record['share']:.2f}" if record["writes_per_workload"] else "-",
+        f"{record['busy']:.2f}",
         str(peak.get("admission", "-")),
         str(peak["Kueue"]),
         *(cpu.get(name, "-") for name in ("admission", "Kueue", "API server")),

@@ -51,6 +51,18 @@ def test_the_writes_of_the_check_alone_count(given: bytes, counted: str | None) 
     assert writes([given], "load").by_kind == Counter([counted] if counted else [])
 
 
+@pytest.mark.parametrize(
+    ("since", "counted"), [pytest.param("", 3, id="all"), pytest.param("2026-11-30T10:00:00.5Z", 2, id="since")]
+)
+def test_everybody_s_writes_count_from_the_beginning_of_the_load(since: str, counted: int) -> None:
+    lines = [
+        line("create", "jobs", "admin", requestReceivedTimestamp="2026-11-30T10:00:00.400000Z"),
+        line("update", "jobs", KUEUE, requestReceivedTimestamp="2026-11-30T10:00:00.600000Z"),
+        line("create", "events", OURS, requestReceivedTimestamp="2026-11-30T10:00:01.000000Z"),
+    ]
+    assert writes(lines, "load", since).everybody == counted
+
+
 def test_what_is_refused_counts_and_events_are_told_by_reason() -> None:
     found = writes(
         [
