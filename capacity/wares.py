@@ -4,11 +4,11 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from capacity.fit import closed, needs
+from capacity.fit import closed, needs, new_host, room
 from capacity.fleet import stock_of
 from capacity.lens import Lens
 from capacity.mixes import covers
-from capacity.model import HOSTNAME, CapacityType, Offering, PodSet, Shape
+from capacity.model import HOSTNAME, CapacityType, Offering, PodSet
 from capacity.question import Question
 from capacity.rules import ABSENT, UNKNOWN
 
@@ -98,7 +98,9 @@ def _cost(ware: Ware) -> tuple[int, int]:
 
 
 class _Sights:
-    """What wares are compared by: what must be equal, and the room of each resource, more than the whole gang needs left out."""
+    """What wares are compared by: what must be equal, and the room of each resource and host port, more than the whole gang needs
+    left out.
+    """
 
     def __init__(self, asked: Question, *, safe: bool) -> None:
         pod_sets = asked.pod_sets
@@ -119,15 +121,15 @@ class _Sights:
         name = (ware.shape, bare, *domain)
         if name not in self._known:
             labels = [shape.labels.get(key) if value is None else value for key, value in zip(self._labels, domain, strict=True)]
-            free = self._free(shape)
+            free = self._free(offering)
             alone = [min(count, *[free[place] // amount for place, amount in wanted]) for count, wanted in self._roles]
             self._known[name] = (shape.taints, bare, *labels, *alone), free
         group, free = self._known[name]
         return (group, ware.weights), free
 
-    def _free(self, shape: Shape) -> Amounts:
-        whole, used = shape.allocatable, shape.overhead
-        return tuple([max(0, min(whole.get(name, 0) - used.get(name, 0), most)) for name, most in self._total])
+    def _free(self, offering: Offering) -> Amounts:
+        free = new_host(offering, self._keys).free
+        return tuple([max(0, min(room(free, name), most)) for name, most in self._total])
 
 
 def _places(pod_set: PodSet, names: Sequence[str]) -> list[tuple[int, int]]:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from capacity import wares
 from capacity.mixes import lucky_mixes, safe_mixes
-from capacity.model import Budget, CapacityType, Gang, Offering, Shape
+from capacity.model import Budget, CapacityType, Gang, Offering, Running, Shape
 from capacity.question import Question, question
-from capacity.requirements import Taint
+from capacity.requirements import HostPort, Taint
 from capacity.search import find
 from capacity.supply import gather
 from capacity.wares import Ware, goods
@@ -20,6 +20,7 @@ MOST = 4
 RANKS = {kind: 2 * place for place, kind in enumerate(ANY.capacity_order)}
 PAIR = gang(pods("worker", 2, gpu=4), pods("driver", 2, gpu=0, cpu=48_000))
 CHEAP = offering("cheap", MOST, 10)
+PORT = (HostPort(8080),)
 
 
 def shape(cpu: int = 192_000, gpu: int = 8, **more: Any) -> Shape:
@@ -56,6 +57,15 @@ def test_what_stays(other: Offering, safe: bool, stays: bool) -> None:
 def test_of_equal_price_the_later_in_the_order_goes() -> None:
     asked = question(PAIR, snapshot(CHEAP, offering("held", 4, 10, CapacityType.RESERVED)), ANY)
     assert kept(asked, safe=True) == {"held"}
+
+
+@pytest.mark.parametrize("taken", [pytest.param(PORT, id="taken on the cheaper"), pytest.param((), id="taken on neither")])
+def test_a_host_port_counts_as_room(taken: tuple[HostPort, ...]) -> None:
+    cheap = offering("cheap", MOST, 10, shape=shape(pods=(Running("kube-system", {}, taken),)))
+    wanted = gang(pods("worker", 2, gpu=4, ports=PORT), pods("driver", 2, gpu=0))
+    asked = question(wanted, snapshot(cheap, offering("other", 4, 11, shape=shape(100_000))), ANY)
+    for safe in (True, False):
+        assert kept(asked, safe=safe) == ({"cheap", "other"} if taken else {"cheap"})
 
 
 def test_too_few_stand_in_for_none() -> None:
