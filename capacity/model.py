@@ -66,7 +66,8 @@ class PodSet:
     all of which must match, too. `near` and `apart` are the required inter-pod terms. `required_topology` is the node label key
     whose one value must hold all pods of the gang's pod sets that name the same key and the same `topology_group`.
     `placed_by_kueue`: topology-aware scheduling pins each pod to a host, by the `levels` of its Topology, the widest first and
-    the host included; without any they are the snapshot's. kube-scheduler has no choice then. `undecidable` lists what
+    the host included; without any they are the snapshot's. kube-scheduler has no choice then. `pinned` are the hosts, by
+    hostname, to which that many pods are pinned already. `undecidable` lists what
     this planner does not model about the pod (a resource claim, another scheduler, …), `awaits` what isn't there yet of what the
     pod names (its volume's claim, …), each a short phrase for people.
     """
@@ -93,6 +94,7 @@ class PodSet:
     exclusive: Exclusive | None = None
     placed_by_kueue: bool = False
     levels: tuple[str, ...] = ()
+    pinned: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

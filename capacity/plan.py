@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from capacity import quick
+from capacity import pinned, quick
 from capacity.explain import explain
 from capacity.fleet import stocked
 from capacity.luck import lucky, without_luck
@@ -23,6 +23,8 @@ def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     """
     if unclear := _unclear(gang):
         return unclear
+    if pinned.pinned(gang):
+        return pinned.answer(gang, snapshot, preferences)
     snapshot = stocked(snapshot)
     common = quick.answer(gang, snapshot, preferences)
     if common is not None:

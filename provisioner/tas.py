@@ -13,6 +13,7 @@ from capacity.fit import BOOKED_TAINT
 from capacity.model import HOSTNAME, PodSet, Slices
 from capacity.requirements import Expression, NodeSelectorTerm, Taint, untolerated
 from kube import kueue
+from kube.assignments import pods_by_host
 from kube.autoscaling import ProvisioningRequest
 from kube.requests import PodSpecError
 from provisioner.authority import Look, named_workload
@@ -75,6 +76,7 @@ def _placed(pod: PodSet, assigned: kueue.PodSetAssignment, wanted: kueue.Topolog
         levels=levels,
         affinity=_bearing(pod.affinity, levels),
         undecidable=(*pod.undecidable, *_unplanned(str(name), levels, wanted)),
+        pinned=pods_by_host(assigned.topology_assignment or {}),
     )
 
 
