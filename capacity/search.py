@@ -79,12 +79,12 @@ def least(asked: Question) -> int:
 
 
 def _free(asked: Question, field: Field, best: Answer | None) -> Answer | None:
-    """As `_best` where each role has a level of its own and all that there is costs nothing: then the smallest domains that hold
-    their pods are the best, and no programme needs to choose. None where that is not so, or not found soon.
+    """As `_best` where each role has a level of its own and all that there is costs nothing, wherever it is: then the smallest
+    domains that hold their pods are the best, and no programme needs to choose. None where that is not so, or not found soon.
     """
     rules = [rule for rule in field.limits.rules if isinstance(rule, Bind)]
     levels, roles = [*field.steps, *rules], list(range(len(asked.roles)))
-    if best is not None or not rules or len(rules) < len(field.limits.rules) or len(levels) != len(roles):
+    if best is not None or field.home or not rules or len(rules) < len(field.limits.rules) or len(levels) != len(roles):
         return None
     if sorted(role for level in levels for role in level.roles) != roles or any(cell.price or cell.rank for cell in field.cells):
         return None

@@ -1,11 +1,13 @@
 """Levels of several pod sets: chosen one by one, or left to the programme where there are too many to look at."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capacity import fields
-from capacity.model import Gang, Snapshot
+from capacity.model import ZONE, Gang, Snapshot
 from capacity.question import question
 from capacity.search import find
 from tests.capacity.make import ANY, RACK, gang, node, offering, pods, snapshot
@@ -62,3 +64,18 @@ def test_no_programme_chooses_among_what_is_free(monkeypatch: pytest.MonkeyPatch
     found = find(question(apart((2, 4)), there([(0, 8, 0, 1), (1, 6, 0, 1), (2, 8, 0, 1), (2, 3, 0, 1)]), ANY))
     assert found is not None
     assert [use.node.name for use in found.uses] == ["n0", "n1"]  # two pods of 3 and four of 2; the rack of n2 has room for more
+
+
+def test_the_smallest_racks_are_not_the_best_where_they_are_in_two_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node of each of the two smallest, or both nodes of the third."""
+    monkeypatch.setattr(fields, "MAX_CHOICES", 1)
+    places = [("n0", "a", "r0"), ("n1", "a", "r0"), ("n2", "b", "r1"), ("n3", "c", "r2")]
+    nodes = [node(name, 3, labels={ZONE: zone, RACK: rack}) for name, zone, rack in places]
+
+    def used(cross_zone_cost: int) -> list[str]:
+        found = find(question(apart((1, 1)), snapshot(*nodes), replace(ANY, cross_zone_cost=cross_zone_cost)))
+        assert found is not None
+        return [use.node.name for use in found.uses]
+
+    assert used(0) == ["n2", "n3"]
+    assert used(1) == ["n0", "n1"]
