@@ -65,7 +65,7 @@ def set_up(
 def job(corner: Scenario, name: str, count: int, gpus: int = 8, seconds: int = 600, **topology: str) -> None:
     """A Job whose pods ask Kueue for a topology: `required=RACK` is podset-required-topology, and so on."""
     notes = {f"{ON_KUEUE}{key.replace('_', '-')}": value for key, value in topology.items()}
-    corner.job(name, count, seconds=seconds, notes=notes, **corner.pod_spec(gpus))
+    corner.job(name, count, seconds=seconds, notes=notes, tolerations=[GPU, BOOKED], **corner.pod_spec(gpus))
 
 
 def admitted(corner: Scenario, name: str) -> bool:

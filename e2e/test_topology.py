@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from e2e.kueue_check import (
+    BOOKED,
+    GPU,
     HOST,
     ON_KUEUE,
     ZONE,
@@ -138,8 +140,9 @@ def test_the_check_on_one_of_two_flavors(corner: Scenario) -> None:
 def test_two_pod_sets_share_one_selector_and_all_pods_are_placed(corner: Scenario) -> None:
     """A group of plain pods of two kinds: one selector for both, so that either may be sent to any node of the booking."""
     set_up(corner)
-    small = {**corner.pod_spec(4), "containers": [{**corner.pod_spec(4)["containers"][0], "image": "driver"}]}
-    for index, spec in enumerate([small, *[corner.pod_spec(8)] * 2]):
+    large = {**corner.pod_spec(8), "tolerations": [GPU, BOOKED]}
+    small = {**large, "containers": [{**corner.pod_spec(4)["containers"][0], "image": "driver"}]}
+    for index, spec in enumerate([small, large, large]):
         labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "pair"}
         notes = {"kueue.x-k8s.io/pod-group-total-count": "3", "e2e.corral.dev/run-seconds": "600"}
         notes |= {f"{ON_KUEUE}required-topology": ZONE}
@@ -156,7 +159,7 @@ def test_a_leader_and_its_workers_are_placed_in_one_rack(corner: Scenario) -> No
     """A group of two pod sets in a Workload of nobody's, as operators write it: Kueue itself assigns both."""
     set_up(corner, sources=("reserved",))
     request = {"required": RACK, "podSetGroupName": "pair"}
-    spec = corner.pod_spec(4)
+    spec = {**corner.pod_spec(4), "tolerations": [GPU, BOOKED]}
     pod_sets = [
         {"name": name, "count": count, "template": {"spec": spec}, "topologyRequest": request}
         for name, count in (("leader", 1), ("workers", 3))

@@ -5,7 +5,21 @@ from typing import Any
 
 import pytest
 
-from e2e.kueue_check import GPU, KUEUE, ON_KUEUE, admitted, booked, given_back, job, phase, quotas, racks, request_of, set_up
+from e2e.kueue_check import (
+    BOOKED,
+    GPU,
+    KUEUE,
+    ON_KUEUE,
+    admitted,
+    booked,
+    given_back,
+    job,
+    phase,
+    quotas,
+    racks,
+    request_of,
+    set_up,
+)
 from e2e.scenario import RACK, Scenario, condition, is_true, until
 
 
@@ -15,7 +29,7 @@ def test_what_fits_in_no_rack_is_told_and_never_bought(corner: Scenario) -> None
     until(lambda: is_true(corner.requests()[0], "Failed"), what="the first request fails")
     assert condition(corner.requests()[0], "Failed")["reason"] == "TopologyUnsatisfied"
     until(lambda: corner.workload("wide")["spec"].get("active") is False, what="Kueue gives up after its retry")
-    assert len(corner.requests()) == 2
+    assert [each["metadata"]["name"] for each in corner.requests()] == [request_of(corner, "wide", 2)]
     assert not corner.machines()
 
 
@@ -41,7 +55,7 @@ def test_limits_alone_will_do_and_kueue_may_be_restarted_meanwhile(corner: Scena
     limits = {"cpu": "32", "memory": "100Gi", "nvidia.com/gpu": "8"}
     container = {"name": "c", "image": "c", "resources": {"limits": limits}}
     notes = {f"{ON_KUEUE}required-topology": RACK}
-    corner.job("llm", 2, notes=notes, containers=[container])
+    corner.job("llm", 2, notes=notes, containers=[container], tolerations=[GPU, BOOKED])
     until(lambda: len(corner.machines()) == 2, what="ordered")
     corner.stack.plane.kill("kueue")
     corner.stack.plane.restart("kueue")
@@ -69,7 +83,7 @@ def test_a_preempted_gang_gives_its_nodes_back_and_comes_again(corner: Scenario)
     until(lambda: len(corner.bound("low")) == 2, what="the first runs")
     first = corner.bookings()[0]["metadata"]["name"]
     labels = {"kueue.x-k8s.io/priority-class": corner.name}
-    corner.job("high", 2, labels=labels, notes={f"{ON_KUEUE}required-topology": RACK})
+    corner.job("high", 2, labels=labels, notes={f"{ON_KUEUE}required-topology": RACK}, tolerations=[GPU, BOOKED])
     until(lambda: len(corner.bound("high")) == 2, what="the second runs in its place")
     assert is_true(corner.workload("low"), "Evicted")
     until(lambda: phase(corner, first) in ("", "Released"), what="the first's booking is over")
@@ -94,17 +108,19 @@ def test_a_request_deleted_under_a_running_job_changes_nothing(corner: Scenario)
 
 
 @pytest.mark.parametrize(
-    ("flavors", "config", "text"),
+    ("tolerations", "config", "text"),
     [
-        pytest.param({"tolerations": [GPU]}, {}, "add the toleration to spec.tolerations of ResourceFlavor", id="taint"),
-        pytest.param({}, {"podSetUpdates": None}, "add to spec.podSetUpdates.nodeSelector key corral.dev/request", id="selector"),
+        pytest.param([GPU], {}, "add the toleration to the job's own pod template", id="taint"),
+        pytest.param(
+            [GPU, BOOKED], {"podSetUpdates": None}, "add to spec.podSetUpdates.nodeSelector key corral.dev/request", id="selector"
+        ),
     ],
 )
-def test_a_queue_whose_pods_would_miss_their_nodes_is_told_so(
-    corner: Scenario, flavors: dict[str, Any], config: dict[str, Any], text: str
+def test_pods_that_would_miss_their_nodes_or_be_evicted_from_them_are_told_so(
+    corner: Scenario, tolerations: list[dict[str, str]], config: dict[str, Any], text: str
 ) -> None:
-    set_up(corner, flavors=flavors, config=config)
-    job(corner, "astray", 2, required_topology=RACK)
+    set_up(corner, config=config)
+    corner.job("astray", 2, notes={f"{ON_KUEUE}required-topology": RACK}, tolerations=tolerations)
     until(lambda: is_true(corner.requests()[0], "Failed"), what="refused")
     assert text in condition(corner.requests()[0], "Failed")["message"]
     assert not corner.machines()

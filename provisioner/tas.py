@@ -3,7 +3,9 @@ hold for that the pods alone do not tell.
 
 Kueue v0.17.0 places the pods of a flavor with a topology once all checks are ready, among the nodes that bear the labels of all
 levels and that the node selectors of podSetUpdates admit (pkg/cache/scheduler/tas_flavor_snapshot.go). Its own check can set one
-selector, the same for all pod sets, so that any pod may come to any node of the booking.
+selector, the same for all pod sets, so that any pod may come to any node of the booking. Until pods run there, Kueue takes a node
+for unhealthy, and evicts the workload, if the Workload's own pod template does not tolerate the node's taints: tolerations of the
+flavor and of podSetUpdates don't count (pkg/controller/tas/node_controller.go, checkTaintTolerations).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +17,14 @@ from capacity.requirements import Expression, NodeSelectorTerm, Taint, untolerat
 from kube import kueue
 from kube.assignments import pods_by_host
 from kube.autoscaling import ProvisioningRequest
+from kube.podspec import template, tolerations
 from kube.requests import PodSpecError
 from provisioner.authority import Look, named_workload
 from provisioner.marks import REQUEST
 from provisioner.producers import KUEUE_CONTROLLER, check_of, stated
 
 DETAIL = "RequestLabel"
+VERSION = "0.17"
 _BOOKED = Taint(BOOKED_TAINT, "NoSchedule")
 
 
@@ -38,13 +42,14 @@ def placed(request: ProvisioningRequest, pods: Sequence[PodSet], look: Look) -> 
     if workload is None or workload.status.admission is None:
         return list(pods)
     assigned = {each.name: each for each in workload.status.admission.pod_set_assignments}
-    wanted = {each.name: each.topology_request or kueue.TopologyRequest() for each in workload.spec.pod_sets}
+    wanted = {each.name: each for each in workload.spec.pod_sets}
     if one_mark(request):
         _steered(check_of(request, workload), look)
         _whole(pods, assigned)
         for pod in pods:
             _tolerant(pod, assigned)
-    found = [_placed(pod, assigned[pod.name], wanted[pod.name], look) if pod.name in assigned else pod for pod in pods]
+    both = assigned.keys() & wanted.keys()
+    found = [_placed(pod, assigned[pod.name], wanted[pod.name], look) if pod.name in both else pod for pod in pods]
     return _of_one_topology(found, assigned)
 
 
@@ -56,7 +61,7 @@ def levels_of(flavor: kueue.ResourceFlavor, look: Look) -> tuple[str, ...] | Non
     return tuple(level.node_label for level in topology.spec.levels) if topology else ()
 
 
-def _placed(pod: PodSet, assigned: kueue.PodSetAssignment, wanted: kueue.TopologyRequest, look: Look) -> PodSet:
+def _placed(pod: PodSet, assigned: kueue.PodSetAssignment, own: kueue.WorkloadPodSet, look: Look) -> PodSet:
     flavors = [found for name in sorted(set(assigned.flavors.values())) if (found := look.flavor(name))]
     tas = [(flavor.spec.topology_name, levels) for flavor in flavors if (levels := levels_of(flavor, look)) is not None]
     if not tas:
@@ -64,6 +69,13 @@ def _placed(pod: PodSet, assigned: kueue.PodSetAssignment, wanted: kueue.Topolog
     name, levels = tas[0]
     if not levels:
         return replace(pod, awaits=(*pod.awaits, f"Topology {name} of its flavor"))
+    borne = tolerations(template(own.template).spec.tolerations)
+    if untolerated([_BOOKED], borne):
+        raise PodSpecError(
+            f"pod set {pod.name}: its pod template doesn't tolerate {BOOKED_TAINT}, and Kueue {VERSION} would evict it from "
+            f"nodes with that taint whatever its flavor tolerates: add the toleration to the job's own pod template"
+        )
+    wanted = own.topology_request or kueue.TopologyRequest()
     size = wanted.pod_set_slice_size
     key = wanted.pod_set_slice_required_topology
     return replace(
@@ -73,6 +85,7 @@ def _placed(pod: PodSet, assigned: kueue.PodSetAssignment, wanted: kueue.Topolog
         topology_group=wanted.pod_set_group_name or pod.name,
         slices=Slices(key, size) if key and size else None,
         placed_by_kueue=True,
+        tolerations=borne,
         levels=levels,
         affinity=_bearing(pod.affinity, levels),
         undecidable=(*pod.undecidable, *_unplanned(str(name), levels, wanted)),

@@ -42,13 +42,11 @@ def kueues_template(pod_set: str = "main", owner: str = "ProvisioningRequest", *
 def workload(*pod_sets: str, flavors: dict[str, str] | None = None, **topology: Any) -> kueue.Workload:
     names = pod_sets or ("main",)
     given = flavors or {}
+    own = template(spec={"tolerations": topology.pop("tolerations", TOLERATIONS)}).template
     value = {
         "metadata": {"name": "job", "namespace": "team", "uid": "wl-uid"},
         "spec": {
-            "podSets": [
-                {"name": name, "count": 4, "template": template().template, "topologyRequest": topology.get(name)}
-                for name in names
-            ]
+            "podSets": [{"name": name, "count": 4, "template": own, "topologyRequest": topology.get(name)} for name in names]
         },
         "status": {
             "conditions": [{"type": "QuotaReserved", "status": "True"}],
@@ -149,6 +147,7 @@ def test_kueues_topology_request_and_the_levels_of_its_topology_are_planned_for(
     (found,) = pods(outcome(kueues_request(), look(workload(main=asked))))
     assert (found.required_topology, found.slices, found.placed_by_kueue) == (ZONE, Slices(RACK, 2), True)
     assert found.levels == (ZONE, RACK, HOST)
+    assert [each.key for each in found.tolerations] == ["gpu", "corral.dev/booked"]
     assert found.affinity == (NodeSelectorTerm((Expression(ZONE, "Exists"), Expression(RACK, "Exists"))),)
 
 
@@ -212,6 +211,12 @@ def test_several_flavors_with_topologies_are_undecidable() -> None:
             kueues_template(tolerations=[GPU_TOLERATION]),
             "add the toleration to spec.tolerations of ResourceFlavor tas",
             id="does-not-tolerate-the-taint",
+        ),
+        pytest.param(
+            look(workload(tolerations=[GPU_TOLERATION])),
+            kueues_template(),
+            "add the toleration to the job's own pod template",
+            id="only-its-flavor-tolerates-the-taint",
         ),
         pytest.param(
             look(workload("main", "launcher")),
