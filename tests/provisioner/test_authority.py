@@ -81,7 +81,7 @@ def test_a_check_of_another_controller_is_not_ours() -> None:
             id="config-other",
         ),
         pytest.param(
-            check(kind="ProvisioningRequestConfig", parameters="conf"), {"conf": config()}, "chooses no", id="config-empty"
+            check(kind="ProvisioningRequestConfig", parameters="conf"), {"conf": config()}, "", id="config-says-nothing"
         ),
         pytest.param(check(kind="ProvisioningRequestConfig", parameters="conf"), {}, "chooses no", id="config-gone"),
         pytest.param(check(kind="ConfigMap"), {}, "chooses no CapacityPolicy", id="unknown-kind"),
