@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def main() -> int:
     arguments.add_argument("--out", type=Path, default=Path("bench/results/admission"), help="path of both reports, no ending")
     chosen = arguments.parse_args()
     build.ensure(plain())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the control plane is stopped, as on Ctrl-C
     rows: list[Row] = []
     began = os.getloadavg()[0]
     for number, side in enumerate((scene.OURS, scene.IN_TREE, scene.NO_CHECK)):

@@ -86,7 +86,7 @@ async def pace(client: Client, count: int = 1000) -> Pace:
 
 async def latency(client: Client, side: Side, pod_sets: int) -> Latency:
     """Of bare Workloads, each made when the one before is Ready."""
-    namespace = f"single-{pod_sets}"
+    namespace = f"{side.key}-single-{pod_sets}"
     await scene.set_up(client, side, namespace)
     async with Watcher(client, namespace) as watcher:
         for number in range(SINGLES):
@@ -115,7 +115,7 @@ async def _floor(client: Client, namespace: str, pod_sets: int) -> list[float]:
 
 async def load(plane: Plane, client: Client, side: Side, count: int, service: Program | None) -> Load:
     """Jobs that wait in a held queue, all let go at once; until Kueue has admitted the last."""
-    namespace = "load"
+    namespace = f"{side.key}-load"
     await scene.set_up(client, side, namespace, held=True)
     async with Watcher(client, namespace) as watcher:
         await _submit(client, watcher, namespace, count)
@@ -127,7 +127,7 @@ async def load(plane: Plane, client: Client, side: Side, count: int, service: Pr
 
 async def backlog(plane: Plane, client: Client, side: Side, count: int, service: Program) -> Load:
     """Jobs whose quota is reserved already when the service starts: what the check does where Kueue doesn't hold it up."""
-    namespace = "backlog"
+    namespace = f"{side.key}-backlog"
     await scene.set_up(client, side, namespace, held=True)
     await scene.active(client, namespace)
     await asyncio.to_thread(service.stop)

@@ -16,16 +16,22 @@ _QUOTA = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the controllers that are compared. `controller` is the AdmissionCheck's, "" for none: Kueue without a check."""
+    """One of the controllers that are compared; its namespaces begin with `key`.
+
+    `controller` is the AdmissionCheck's, "" for none: Kueue without a check.
+    """
 
     name: str
+    key: str
     controller: str = ""
     parameters: tuple[str, str] = ("", "")  # apiGroup and kind of the check's parameters
 
 
-OURS = Side("Corral", "corral.dev/capacity", ("corral.dev", "CapacityPolicy"))
-IN_TREE = Side("Kueue's own check", "kueue.x-k8s.io/provisioning-request", ("kueue.x-k8s.io", "ProvisioningRequestConfig"))
-NO_CHECK = Side("no check")
+OURS = Side("Corral", "ours", "corral.dev/capacity", ("corral.dev", "CapacityPolicy"))
+IN_TREE = Side(
+    "Kueue's own check", "in-tree", "kueue.x-k8s.io/provisioning-request", ("kueue.x-k8s.io", "ProvisioningRequestConfig")
+)
+NO_CHECK = Side("no check", "none")
 
 
 async def set_up(client: Client, side: Side, name: str, *, held: bool = False) -> None:
