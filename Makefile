@@ -25,7 +25,7 @@ unit: $(READY)
 
 # Two halves side by side, each with a control plane of its own: the services as a user runs them, and their parts. The tests of
 # e2e/conformance are run by `make conformance`.
-GANGS := e2e/test_gang.py e2e/test_crash.py e2e/test_bad_input.py e2e/test_trace.py
+GANGS := e2e/test_gang.py e2e/test_crash.py e2e/test_bad_input.py e2e/test_trace.py e2e/test_topology.py e2e/test_topology_ends.py
 # With the CRDs of every operator, whose start takes a while.
 KINDS := e2e/test_kinds.py e2e/test_pod_sets.py e2e/test_elastic.py
 
