@@ -20,7 +20,7 @@ from kube.ours import CapacityPolicy
 from runtime import logging
 from runtime.client import Client, Resource
 from runtime.controller import Controller
-from runtime.events import Recorder
+from runtime.events import Outbox
 from runtime.manager import Manager
 from runtime.settings import load
 from runtime.store import Key, Object, key_of
@@ -40,7 +40,8 @@ def build(settings: AdmissionSettings, client: Client) -> Manager:
     """The manager with everything registered."""
     manager = Manager(settings, client, NAME)
     stores = _stores(manager)
-    recorder, now = Recorder(client, CONTROLLER, _now), _now
+    recorder, now = Outbox(client, CONTROLLER, _now), _now
+    manager.background("events", recorder.run)
     reconciler = Workloads(client, stores, recorder, now, settings.tracing.annotation)
     manager.controller(_workloads(reconciler, stores, settings.workers))
     manager.controller(_checks(Checks(client, stores, recorder, now), stores))

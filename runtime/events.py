@@ -20,6 +20,8 @@ SAME = 120.0
 BURST, REFILL = 25, 300.0
 """Events about one object at once, and seconds until it may have one more: client-go's spam filter."""
 TIME_LIMIT = 5.0
+LANES, ROOM = 4, 10_000
+"""Events that an Outbox sends at once, and that may wait in it."""
 _log = get_logger("events")
 
 
@@ -95,6 +97,42 @@ class Recorder:
             "action": action[:128],
             "note": _cut(message),
         }
+
+
+class Outbox(Recorder):
+    """A recorder whose caller doesn't wait for the server: an event tells of what is done, and must not hold up what comes next.
+
+    `run` sends them, four at a time, so their order isn't kept. Those that wait at the end are lost.
+    """
+
+    def __init__(self, client: Creator, component: str, now: Callable[[], datetime]) -> None:
+        super().__init__(client, component, now)
+        self._waiting: asyncio.Queue[tuple[Any, ...]] = asyncio.Queue(ROOM)
+
+    async def event(
+        self,
+        regarding: Mapping[str, Any],
+        type: Literal["Normal", "Warning"],  # noqa: A002 the field's own name
+        reason: str,
+        message: str,
+        *,
+        action: str = "Reconcile",
+    ) -> None:
+        try:
+            self._waiting.put_nowait((regarding, type, reason, message, action))
+        except asyncio.QueueFull:
+            _log.warning("too many events wait; one is dropped", reason=reason)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(LANES):
+                group.create_task(self._send())
+
+    async def _send(self) -> None:
+        while True:
+            regarding, kind, reason, message, action = await self._waiting.get()
+            await super().event(regarding, kind, reason, message, action=action)
 
 
 def _drop_until(entries: dict[Any, Any], old: Callable[[Any], bool]) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from runtime import events
 from runtime.client import Resource
 from runtime.errors import Forbidden, TransportError
-from runtime.events import Recorder
+from runtime.events import Outbox, Recorder
 from tests.conftest import WallClock
 
 pytestmark = pytest.mark.looptime
@@ -141,3 +142,32 @@ async def test_it_never_raises_and_never_holds_up_for_long(clock: WallClock, sin
     start = asyncio.get_running_loop().time()
     await recorder(sink, clock).event(POD, "Normal", "R", "m")
     assert asyncio.get_running_loop().time() - start <= 5.01
+
+
+async def test_an_outbox_holds_nobody_up_and_sends_what_it_was_given(clock: WallClock) -> None:
+    sink = Sink(delay=2.0)
+    outbox = Outbox(sink, "corral.dev/test", clock)
+    began = asyncio.get_running_loop().time()
+    for number in range(events.LANES + 1):
+        await outbox.event(POD, "Normal", "Booked", f"{number} nodes")
+    assert asyncio.get_running_loop().time() == began
+    work = asyncio.create_task(outbox.run())
+    await asyncio.sleep(3)
+    assert len(sink.sent) == events.LANES
+    await asyncio.sleep(2)
+    assert sorted(each["note"] for each in sink.sent) == [f"{number} nodes" for number in range(events.LANES + 1)]
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+
+
+async def test_an_outbox_that_is_full_drops_the_newest(clock: WallClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "ROOM", 1)
+    sink = Sink()
+    outbox = Outbox(sink, "corral.dev/test", clock)
+    for number in range(2):
+        await outbox.event(POD, "Normal", "Booked", f"{number} nodes")
+    work = asyncio.create_task(outbox.run())
+    await asyncio.sleep(1)
+    assert [each["note"] for each in sink.sent] == ["0 nodes"]
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
