@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from admission.decide import LOOK_AGAIN, Change, Decision, State, View, bounded, current_of
 from admission.gang import Member
 from kube.kueue import Workload
+from kube.slices import job_of, replaces
 
 ELASTIC = "kueue.x-k8s.io/elastic-job"
-REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 REPLACED = "WorkloadSliceReplaced"
 
 Find = Callable[[tuple[str, str]], Workload | None]
@@ -31,8 +31,9 @@ def running(workload: Workload, find: Find) -> Mapping[str, int]:
     taken to run: the whole size is asked for again, rather than too little.
     """
     while elastic(workload) and workload.condition("Evicted") is None:
-        older = find(_key(workload))
-        if older is None or not _replaced(older) or _job(older) != _job(workload):
+        key = replaces(workload)
+        older = find(key) if key else None
+        if older is None or not _replaced(older) or job_of(older) != job_of(workload):
             return {}
         if older.admitted:
             return {} if older.evicted else {each.name: each.count for each in older.spec.pod_sets}
@@ -63,16 +64,6 @@ def spared(view: View, decision: Decision, now: datetime) -> Decision:
     return replace(decision, change=pending, look_again=left if left > 0 else None)
 
 
-def _key(workload: Workload) -> tuple[str, str]:
-    namespace, _, name = workload.metadata.annotations.get(REPLACES, "").partition("/")
-    return namespace, name
-
-
 def _replaced(workload: Workload) -> bool:
     finished = workload.condition("Finished")
     return finished is not None and finished.status == "True" and finished.reason == REPLACED
-
-
-def _job(workload: Workload) -> str | None:
-    """UID of the job that both slices must be of: whoever writes an annotation doesn't get another's capacity counted."""
-    return next((owner.uid for owner in workload.metadata.owner_references if owner.controller), None)

@@ -36,6 +36,7 @@ BOOKING: Words = {
         "count": "Number of pods.",
         "label": "Node label key that steers its pods.",
         "requests": "What one pod asks for: milli-cores of cpu, base units of the rest.",
+        "inherited": "Label keys of earlier bookings of the same job that its pods select as well.",
     },
     bookings.BookedNode: {
         "name": "Name of the node.",

@@ -12,13 +12,19 @@ class BookedPodSet(Record, frozen=True, kw_only=True):
     """`label` is the node label key `<booking>.booking.corral.dev/<pod set>` that steers this pod set's pods.
 
     `requests` is what one pod asks for as the scheduler counts it: milli-cores of cpu, base units of the rest, `pods: 1`
-    included.
+    included. `inherited` are keys of earlier bookings of the same job that its pods select, too.
     """
 
     name: str
     count: int
     label: str
     requests: dict[str, int] = {}
+    inherited: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All that its nodes must bear."""
+        return (self.label, *self.inherited)
 
 
 class BookedNode(Record, frozen=True, kw_only=True):

@@ -6,9 +6,10 @@ pods name beside them is read anew (leaning.py).
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 
 from capacity.model import Gang, PodSet
 from kube import core, kueue, ours
@@ -18,7 +19,7 @@ from kube.meta import ObjectKey
 from kube.podspec import pod_set, template
 from kube.requests import PodSpecError
 from kube.times import instant
-from provisioner import authority, tas
+from provisioner import authority, growth, tas
 from provisioner.authority import Look, NoQuota
 from provisioner.parameters import ParameterError, PolicyMissingError, Terms, named, poolless, terms
 from provisioner.producers import KUEUE_CONTROLLER, check_of, pod_set_of, stated
@@ -38,7 +39,8 @@ class Accepted:
     """`priority` is the Workload's at acceptance; `check` the admission check it waits for, "" for a bare request.
 
     `digest` is equal for requests that ask for the same on the same terms, whoever's pods they are: one plan answers them all
-    where no rule looks at the pods' labels. `templates` are those of its pod sets, in order.
+    where no rule looks at the pods' labels. `templates` are those of its pod sets, in order; `inherited` are by pod set the keys
+    of earlier bookings that its template selects.
     """
 
     gang: Gang
@@ -48,6 +50,7 @@ class Accepted:
     check: str = ""
     priority: int = 0
     templates: tuple[core.PodTemplate, ...] = ()
+    inherited: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +109,22 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
         return Refused("InvalidArgument", str(error))
     if pools := poolless(agreed, desk.pools):
         return _patient("NoPool", pools, request, agreed.queued, now)
+    if other := growth.foreign(chain.from_iterable(asked_for.inherited.values()), request, desk.look):
+        return _patient("ForeignBooking", other, request, agreed.queued, now)
     return _authorised(request, templates, asked_for, desk, now)
 
 
 def offer(request: ProvisioningRequest, templates: Sequence[core.PodTemplate], agreed: Terms, look: Look) -> Accepted:
     """What is asked for, whoever asks. Raises PodSpecError when a pod set can't be planned as it is written."""
-    pods = tas.placed(request, pod_sets(request, templates, look), look)
-    gang = Gang(_title(request), tuple(_placed(pod, agreed) for pod in pods), agreed.run_duration, tas.one_mark(request))
+    parts = [growth.parted(pod) for pod in pod_sets(request, templates, look)]
+    inherited = {pod.name: keys for pod, keys in parts if keys}
+    workload = authority.named_workload(request, look)
+    pods = [_placed(pod, agreed) for pod in tas.placed(request, [pod for pod, _ in parts], look)]
+    beside = (growth.beside(pod, inherited.get(pod.name, ()), agreed.one_zone, workload, look.booking) for pod in pods)
+    gang = Gang(_title(request), tuple(beside), agreed.run_duration, tas.one_mark(request))
     nameless = tuple(replace(pod, namespace="", labels={}) for pod in gang.pod_sets)
     digest = hashlib.sha256(repr((nameless, agreed, gang.one_mark)).encode()).hexdigest()
-    return Accepted(gang, agreed, digest, templates=tuple(templates))
+    return Accepted(gang, agreed, digest, templates=tuple(templates), inherited=inherited)
 
 
 def _title(request: ProvisioningRequest) -> str:

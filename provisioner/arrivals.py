@@ -28,10 +28,8 @@ class Plan:
         """The pods still to come on a node of which pods with the node selector keys `there` run. Which slots of a plan with more
         slots than pods stay empty isn't known, so all count.
         """
-        labels = {each.name: each.label for each in self.booking.spec.pod_sets}
-        return tuple(
-            pod for name, pod in self.pods.items() for _ in range(max(0, slots.get(name, 0) - there.get(labels.get(name, ""), 0)))
-        )
+        here = {each.name: _running(each, there) for each in self.booking.spec.pod_sets}
+        return tuple(pod for name, pod in self.pods.items() for _ in range(max(0, slots.get(name, 0) - here.get(name, 0))))
 
 
 def plans(view: View, there: Callable[[str], Counter[str]]) -> Mapping[str, Plan]:
@@ -66,8 +64,13 @@ def _pods(
     for node in nodes:
         running.update(there(node))
     left = view.left_of(booking)
-    short = {each.name for each in booking.spec.pod_sets if running[each.label] < left[each.name]}
+    short = {each.name for each in booking.spec.pod_sets if _running(each, running) < left[each.name]}
     return {name: pod for name, pod in view.pods_of(booking).items() if name in short} if short else {}
+
+
+def _running(pod_set: ours.BookedPodSet, there: Counter[str]) -> int:
+    """Pods of the pod set among those with these selector keys: one that selects several keys is still one pod."""
+    return max(there[key] for key in pod_set.keys)
 
 
 def _shape_labels(view: View, purchase: ours.BookedPurchase) -> Labels:

@@ -36,7 +36,8 @@ class Look:
     """Ways to look things up: Workloads by (namespace, name); AdmissionChecks, RuntimeClasses, and Kueue's configs, flavors and
     topologies by name.
 
-    `namespaces` are their labels by name, `volumes` what is known of storage, `device_resources` what DeviceClasses serve.
+    `booking` gives Bookings by name; `namespaces` are their labels by name, `volumes` what is known of storage,
+    `device_resources` what DeviceClasses serve.
     """
 
     workload: Callable[[tuple[str, str]], kueue.Workload | None]
@@ -48,6 +49,7 @@ class Look:
     device_resources: frozenset[str] = frozenset()
     flavor: Callable[[str], kueue.ResourceFlavor | None] = lambda _: None
     topology: Callable[[str], kueue.Topology | None] = lambda _: None
+    booking: Callable[[str], ours.Booking | None] = lambda _: None
 
 
 def bare(request: ProvisioningRequest) -> bool:

@@ -16,7 +16,7 @@ from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import decode
 from kube.resources import BOOKINGS, NODES, PODS
-from provisioner import launches, marks, tellings
+from provisioner import launches, marks, slices, tellings
 from provisioner.clouds.base import CloudError, ErrorKind
 from provisioner.lifecycle import next_step
 from provisioner.observing import Observer
@@ -70,7 +70,7 @@ class BookingReconciler:
             case Mark(names):
                 await self._on_nodes(names, lambda node: marks.mark_patch(node, _labels_for(booking, node)))
             case Unmark(names):
-                await self._on_nodes(names, lambda node: marks.unmark_patch(node, booking.metadata.name, self._now()))
+                await self._on_nodes(names, lambda node: marks.unmark_patch(node, marks.names(booking), self._now()))
             case Quarantine(names):
                 await self._on_nodes(names, marks.quarantine_patch)
             case Buy(token):
@@ -153,7 +153,8 @@ class BookingReconciler:
             return False
         found = await self._client.list(_POD, field_selector=f"spec.nodeName={node}")
         pods = (decode(each, core.Pod) for each in found)
-        return any(booking.metadata.name in marks.bookings_on(pod.spec.node_selector) for pod in pods if not pod.terminal)
+        mine = marks.names(booking)
+        return any(mine & marks.bookings_on(pod.spec.node_selector) for pod in pods if not pod.terminal)
 
     async def _end(self, pool: str, ids: list[str]) -> None:
         cloud = self._state.clouds.get(pool)
@@ -212,7 +213,8 @@ def controller(reconciler: BookingReconciler, state: State) -> Controller[str]:
         return named(state.bookings.by(BOOKINGS_BY_REQUEST, request.metadata.uid))
 
     def of_workload(workload: Workload) -> list[str]:
-        return named(state.bookings.by(BOOKINGS_BY_WORKLOAD, workload.metadata.uid))
+        whose = (workload, *slices.before(workload, state.workloads.get))
+        return [name for each in whose for name in named(state.bookings.by(BOOKINGS_BY_WORKLOAD, each.metadata.uid))]
 
     def of_node(node: core.Node) -> Iterable[str]:
         return marks.bookings_on(node.metadata.labels)

@@ -13,6 +13,7 @@ from kube.kueue import Workload
 from kube.podspec import pod_set, template
 from kube.requests import PodSpecError
 from kube.times import instant
+from provisioner import slices
 from provisioner.acceptance import name_of
 from provisioner.parameters import ParameterError, terms
 from provisioner.state import State
@@ -47,6 +48,7 @@ def left_of(booking: ours.Booking, state: State) -> Mapping[str, int]:
     workload = _workload(booking, state)
     if workload is None:
         return asked
+    workload = (workload, *slices.after(workload, state.replacing))[-1]
     over = {each.name: each.count for each in workload.status.reclaimable_pods}
     still = {each.name: 0 if workload.finished else each.count - over.get(each.name, 0) for each in workload.spec.pod_sets}
     return {name: min(count, still.get(name, count)) for name, count in asked.items()}

@@ -55,7 +55,11 @@ def draft(
         policy=accepted.terms.policy,
         pod_sets=tuple(
             ours.BookedPodSet(
-                name=ps.name, count=ps.count, label=f"{name}.booking.corral.dev/{ps.name}", requests=dict(ps.requests)
+                name=ps.name,
+                count=ps.count,
+                label=f"{name}{_SUFFIX}/{ps.name}",
+                requests=dict(ps.requests),
+                inherited=accepted.inherited.get(ps.name, ()),
             )
             for ps in accepted.gang.pod_sets
         ),

@@ -53,7 +53,7 @@ def tags(booking: Booking, purchase: BookedPurchase) -> dict[str, str]:
 
 def keys(spec: BookingSpec, pods: Mapping[str, int]) -> tuple[str, ...]:
     """The label keys of a node that holds `pods` (pods by pod set)."""
-    return tuple(each.label for each in spec.pod_sets if pods.get(each.name, 0) > 0)
+    return tuple(key for each in spec.pod_sets if pods.get(each.name, 0) > 0 for key in each.keys)
 
 
 def order(booking: Booking, launch: Launch) -> Order:

@@ -3,11 +3,12 @@
 Patches carry the node's resourceVersion: taints are one list, so a patch that rests on an older node must be refused (409).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from kube import core
+from kube.bookings import Booking
 from kube.meta import ObjectMeta
 from kube.pools import POOL_LABEL
 from kube.times import stamp
@@ -37,6 +38,12 @@ def bookings_on(labels: Mapping[str, str]) -> set[str]:
     """The bookings that these labels name (of a node, or of a pod's node selector)."""
     found = {name for name in map(booking_of, labels) if name is not None}
     return found | ({labels[REQUEST]} if labels.get(REQUEST) else set())
+
+
+def names(booking: Booking) -> frozenset[str]:
+    """The bookings whose keys its nodes bear, and whose pods are its own there: itself, and earlier ones of a job that grew."""
+    inherited = (booking_of(key) for each in booking.spec.pod_sets for key in each.inherited)
+    return frozenset((booking.metadata.name, *filter(None, inherited)))
 
 
 def labels(booking: str, keys: Iterable[str]) -> dict[str, str]:
@@ -75,14 +82,14 @@ def mark_patch(node: core.Node, wanted: Mapping[str, str]) -> dict[str, Any]:
     return _patch(node.metadata, wanted, annotations, [*_other_taints(node), _TAINT])
 
 
-def unmark_patch(node: core.Node, booking: str, now: datetime) -> dict[str, Any]:
-    """A merge patch that takes one booking's keys off, and the rest of the marks when no other booking holds the node.
+def unmark_patch(node: core.Node, bookings: Collection[str], now: datetime) -> dict[str, Any]:
+    """A merge patch that takes these bookings' keys off, and the rest of the marks when no other booking holds the node.
 
     A launched node becomes idle from `now` on; a quarantined one keeps its taint.
     """
     names = node.metadata.labels
-    gone: dict[str, str | None] = {key: None for key, value in names.items() if booking in bookings_on({key: value})}
-    if bookings_on(names) - {booking}:
+    gone: dict[str, str | None] = {key: None for key, value in names.items() if bookings_on({key: value}) & {*bookings}}
+    if bookings_on(names) - {*bookings}:
         return _patch(node.metadata, gone, {}, None)
     annotations = _unguarded(node.metadata.annotations)
     if QUARANTINED_LABEL in names:

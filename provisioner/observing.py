@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from capacity.model import ZONE, Resources
@@ -12,7 +12,7 @@ from kube.kueue import Workload
 from kube.meta import ObjectKey
 from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS, Kind
 from kube.times import instant, seconds
-from provisioner import launches, marks, owners, verify
+from provisioner import launches, marks, owners, slices, verify
 from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
 from provisioner.state import BOOKED, QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
@@ -56,7 +56,7 @@ class Observer:
             gone=frozenset(
                 [each.name for each in booking.spec.nodes if each.name not in seen and await self._node_gone(each.name)]
             ),
-            consumers=Counter(pod.spec.node_name for pod in self.consumers(booking.metadata.name)),
+            consumers=Counter(pod.spec.node_name for pod in self._consumers(booking, seen)),
             readiness={each.metadata.name: seconds(each.spec.readiness.timeout) for each in self._pools(booking)},
             keep=frozenset(each.name for each in booking.spec.purchases if stays_idle(self._state, each.pool, each.source)),
             forever=frozenset(each.name for each in booking.spec.purchases if never_goes(self._state, each.pool, each.source)),
@@ -67,8 +67,15 @@ class Observer:
     def forget(self, booking: str) -> None:
         self._lists.pop(booking, None)
 
-    def consumers(self, booking: str) -> list[core.Pod]:
-        """Live pods that select the booking's nodes, those without a node yet included."""
+    def _consumers(self, booking: ours.Booking, nodes: Collection[str]) -> list[core.Pod]:
+        """Live pods that select the booking's nodes, those without a node yet included. Of those that select them by the key of
+        an earlier booking alone only the ones that are there: the rest are that booking's.
+        """
+        name, mine = booking.metadata.name, marks.names(booking)
+        found = {(pod.metadata.namespace, pod.metadata.name): pod for each in mine for pod in self._selecting(each)}
+        return [pod for pod in found.values() if pod.spec.node_name in nodes or _only_there(pod, name, mine)]
+
+    def _selecting(self, booking: str) -> list[core.Pod]:
         return [pod for pod in self._state.pods.by(PODS_BY_BOOKING, booking) if not pod.terminal]
 
     def _pools(self, booking: ours.Booking) -> list[ours.CapacityPool]:
@@ -101,7 +108,9 @@ class Observer:
             return owners.of_bare(request)
         found = self._workload(wanted)
         if found is not None:
-            return owners.of_workload(found, request, instant(booking.metadata.creation_timestamp or ""))
+            return owners.of_workload(
+                found, request, instant(booking.metadata.creation_timestamp or ""), slices.after(found, self._state.replacing)
+            )
         there = await still_there(self._client, WORKLOADS, wanted)
         words = f"workload {wanted.namespace}/{wanted.name}"
         return (Owner.DONE, f"{words} was deleted") if there is False else (Owner.UNKNOWN, f"{words} could not be looked up")
@@ -166,41 +175,47 @@ class Observer:
         return replace(expected, daemon_sets=required)
 
     def _seen(self, booking: ours.Booking, node: core.Node, pods: Mapping[str, int], expected: verify.Expected) -> SeenNode:
-        name = booking.metadata.name
-        facts = self._facts(name, node)
+        name, mine = booking.metadata.name, marks.names(booking)
+        facts = self._facts(mine, node)
         found, words = verify.verdict(expected, facts)
         on_it = marks.bookings_on(node.metadata.labels)
         return SeenNode(
             name=node.metadata.name,
             provider_id=node.spec.provider_id,
-            touched=name in on_it,
+            touched=bool(on_it & mine),
             marked=marks.marked(node, marks.labels(name, launches.keys(booking.spec, pods))),
             quarantined=QUARANTINED_LABEL in node.metadata.labels,
-            others=tuple(sorted(on_it - {name})),
+            others=tuple(sorted(on_it - mine)),
             holds=verify.holds(expected.room, facts),
-            busy=any(is_stranger(pod, name) for pod in self._state.pods_on(node.metadata.name)),
+            busy=any(is_stranger(pod, mine) for pod in self._state.pods_on(node.metadata.name)),
             launched=marks.launched(node),
             verdict=found,
             words=words or ("" if found is Verdict.SOUND else "not as planned"),
         )
 
-    def _facts(self, booking: str, node: core.Node) -> verify.Facts:
+    def _facts(self, mine: frozenset[str], node: core.Node) -> verify.Facts:
         pods = self._state.pods_on(node.metadata.name)
         return verify.Facts(
             ready=node.ready,
             labels=node.metadata.labels,
             allocatable=nodes.amounts(node.status.allocatable),
-            taken=nodes.requested(pod for pod in pods if booking not in marks.bookings_on(pod.spec.node_selector)),
+            taken=nodes.requested(pod for pod in pods if not mine & marks.bookings_on(pod.spec.node_selector)),
             daemon_sets=frozenset(_ready_daemons(pods)),
             unschedulable=node.spec.unschedulable,
             taints=_repelling(node.spec.taints),
         )
 
 
-def is_stranger(pod: core.Pod, booking: str = "") -> bool:
-    """A live pod that is neither a DaemonSet's, nor static, nor the booking's own."""
+def _only_there(pod: core.Pod, booking: str, mine: frozenset[str]) -> bool:
+    """Whether the pod selects the booking's own key, and none that its nodes don't bear: it can't run on them then."""
+    selected = marks.bookings_on(pod.spec.node_selector)
+    return booking in selected and selected <= mine
+
+
+def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset()) -> bool:
+    """A live pod that is neither a DaemonSet's, nor static, nor one that selects a key of these bookings."""
     kinds = {owner.kind for owner in pod.metadata.owner_references}
-    return not pod.terminal and not kinds & {"DaemonSet", "Node"} and booking not in marks.bookings_on(pod.spec.node_selector)
+    return not pod.terminal and not kinds & {"DaemonSet", "Node"} and not bookings & marks.bookings_on(pod.spec.node_selector)
 
 
 def stays_idle(state: State, pool: str, source: str) -> bool:

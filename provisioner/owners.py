@@ -3,19 +3,24 @@
 A workload that lost its quota and got it again stands for a new attempt with a new request: its old booking has no owner.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from kube.kueue import Workload
 from kube.times import instant
+from provisioner import slices
 from provisioner.steps import Owner
 
 
-def of_workload(workload: Workload, request: bool | None, booked: datetime) -> tuple[Owner, str]:
+def of_workload(workload: Workload, request: bool | None, booked: datetime, newer: Sequence[Workload] = ()) -> tuple[Owner, str]:
     """The state of the Workload (the very one, by UID) behind a booking made at `booked`, and words for it.
 
-    `request`: whether the booking's ProvisioningRequest is there, None when not known.
+    `request`: whether the booking's ProvisioningRequest is there, None when not known. `newer`: the slices that came in its
+    place.
     """
     named = f"workload {workload.metadata.namespace}/{workload.metadata.name}"
+    if slices.lives_on(workload, newer, booked):
+        return Owner.ADMITTED, f"{named} goes on as {newer[-1].metadata.name}"
     if workload.finished:
         return Owner.DONE, f"{named} finished"
     quota = workload.condition("QuotaReserved")

@@ -177,7 +177,7 @@ class Reaper:
         try:
             node = decode(await self._client.get(_NODE, name), core.Node)
             _log.warning("freeing a node of marks that nobody claims", node=name, booking=booking)
-            await self._client.patch(_NODE, name, marks.unmark_patch(node, booking, self._now()), manager=MANAGER)
+            await self._client.patch(_NODE, name, marks.unmark_patch(node, {booking}, self._now()), manager=MANAGER)
         except (NotFound, Conflict) as error:
             _log.info("node not patched", node=name, error=str(error))
 

@@ -151,6 +151,7 @@ class Planner:
                 state.device_resources(),
                 lambda name: state.flavors.get(("", name)),
                 lambda name: state.topologies.get(("", name)),
+                lambda name: state.bookings.get(("", name)),
             ),
             [pool.metadata.name for pool in state.pools.values()],
             self._taken,

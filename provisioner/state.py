@@ -6,6 +6,7 @@ from datetime import datetime
 
 from capacity.model import Labels
 from kube import autoscaling, core, kueue, ours, storage
+from kube.slices import replaces
 from kube.volumes import Volumes, gathered
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Cloud, Instance, Inventory
@@ -33,6 +34,7 @@ PODS_BY_NODE = "node"
 REQUESTS_BY_WORKLOAD = "workload"
 BOOKINGS_BY_REQUEST = "request"
 BOOKINGS_BY_WORKLOAD = "workload"
+WORKLOADS_BY_REPLACED = "replaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,16 @@ class State:
     def __post_init__(self) -> None:
         self.pods.add_index(PODS_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
         self.requests.add_index(REQUESTS_BY_WORKLOAD, lambda request: [workload_uid(request)])
+        self.workloads.add_index(WORKLOADS_BY_REPLACED, lambda workload: [replaces(workload)])
         self.bookings.add_index(BOOKINGS_BY_REQUEST, lambda booking: [booking.spec.request.uid])
         self.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
 
     def pool(self, name: str) -> ours.CapacityPool | None:
         return self.pools.get(("", name))
+
+    def replacing(self, workload: tuple[str, str]) -> list[kueue.Workload]:
+        """The Workloads that stand in for this one (namespace, name) of an elastic job."""
+        return self.workloads.by(WORKLOADS_BY_REPLACED, workload)
 
     def pods_on(self, node: str) -> list[core.Pod]:
         """The pods bound to the node that still count there (not Succeeded or Failed)."""

@@ -54,7 +54,7 @@ def test_a_mark_and_its_removal_leave_an_adopted_node_as_it_was() -> None:
     before = node({"team": "train"}, {"note": "x"}, (core.Taint(key="gpu", effect="NoSchedule", value="yes"),))
 
     marked = patched(before, marks.mark_patch(before, WANTED))
-    after = patched(marked, marks.unmark_patch(marked, "b", NOW))
+    after = patched(marked, marks.unmark_patch(marked, {"b"}, NOW))
 
     assert not marks.marked(before, WANTED)
     assert marks.marked(marked, WANTED)
@@ -70,13 +70,13 @@ def test_a_users_own_guard_stays() -> None:
     again = patched(marked, marks.mark_patch(marked, WANTED))
 
     assert again == marked
-    assert patched(again, marks.unmark_patch(again, "b", NOW)) == before
+    assert patched(again, marks.unmark_patch(again, {"b"}, NOW)) == before
 
 
 def test_a_launched_node_becomes_idle_and_a_booking_ends_that() -> None:
     before = node({"corral.dev/pool": "p", **WANTED}, dict(GUARDED), (core.Taint(**TAINT),))
 
-    idle = patched(before, marks.unmark_patch(before, "b", NOW))
+    idle = patched(before, marks.unmark_patch(before, {"b"}, NOW))
     taken = patched(idle, marks.mark_patch(idle, WANTED))
 
     assert idle.metadata.annotations == {"corral.dev/idle-since": "2026-09-01T10:00:00Z"}
@@ -90,7 +90,7 @@ def test_another_booking_keeps_the_taint() -> None:
         {"b.booking.corral.dev/main": "true", "c.booking.corral.dev/main": "true"}, dict(GUARDED), (core.Taint(**TAINT),)
     )
 
-    after = patched(before, marks.unmark_patch(before, "b", NOW))
+    after = patched(before, marks.unmark_patch(before, {"b"}, NOW))
 
     assert after.metadata.labels == {"c.booking.corral.dev/main": "true"}
     assert marks.tainted(after)
@@ -101,7 +101,7 @@ def test_a_quarantined_node_keeps_its_taint_and_is_not_idle() -> None:
     before = node({"corral.dev/pool": "p", **WANTED}, dict(GUARDED), (core.Taint(**TAINT),))
 
     bad = patched(before, marks.quarantine_patch(before))
-    after = patched(bad, marks.unmark_patch(bad, "b", NOW))
+    after = patched(bad, marks.unmark_patch(bad, {"b"}, NOW))
 
     assert after.metadata.labels == {"corral.dev/pool": "p", "corral.dev/quarantined": "true"}
     assert marks.tainted(after)
