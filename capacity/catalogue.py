@@ -132,6 +132,10 @@ class Catalogues:
         self._latest = [made, *self._latest[:3]]
         return made
 
+    def forget(self) -> None:
+        """What has codes of a fleet goes; shapes keep their numbers."""
+        self._latest.clear()
+
 
 def _vector(values: Sequence[int]) -> Vector:
     return np.array(values, np.int64)

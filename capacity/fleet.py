@@ -7,7 +7,7 @@ however many nodes and columns there are, and what changes again and again befor
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -21,6 +21,7 @@ from capacity.nodes import Nodes, at
 from capacity.requirements import PodTerm, Taint
 from capacity.standing import Standing, standing
 
+T = TypeVar("T")
 Tier = tuple[int, CapacityType | None]
 _CHANGES = 4096
 _STALE = 1024
@@ -39,7 +40,7 @@ class Fleet:
         self._given: Sequence[Node] | None = nodes if isinstance(nodes, tuple | Nodes) else None
         self._shown: list[ReferenceType[Nodes]] = []  # the last one may be of the nodes as they are now
         self._shown_at = -1
-        self._columns: dict[Hashable, Column] = {}
+        self._columns: dict[tuple[str, str], Column] = {}
         self._codes: dict[str, Codes] = {}
         self._taints: dict[tuple[Taint, ...], int] = {}
         self._tiers: dict[Tier, int] = {}
@@ -62,10 +63,6 @@ class Fleet:
     def row(self, name: str) -> int:
         """Raises KeyError for a name that no node has."""
         return self._rows[name]
-
-    def rows(self, nodes: Iterable[Node]) -> list[int]:
-        """The rows of nodes of these names. Raises KeyError."""
-        return [self._rows[node.name] for node in nodes]
 
     def node(self, row: int) -> Node:
         return self._nodes[row]
@@ -90,7 +87,7 @@ class Fleet:
             row = self._rows[node.name] = len(self._nodes)
             self._nodes.append(node)
             if self._names is not None and not self._names.add(node.name):
-                self._columns["name"].version = -1
+                self._columns["name", ""].version = -1
         else:
             self._forget(self._nodes[row])
         if node.pods:
@@ -117,7 +114,19 @@ class Fleet:
 
     def stock(self) -> "Stock":
         """The fleet as it is now, for a snapshot with the same `nodes`."""
-        return Stock(self, self.version, self._given or self._show(), self.column("open").astype(np.bool_))
+        self._forget_codes()
+        nodes = self._show() if self._given is None else self._given
+        return Stock(self, self.version, nodes, self.column("open").astype(np.bool_))
+
+    def _forget_codes(self) -> None:
+        """Once most stand for what is gone, names of old nodes and bookings for instance; not while a plan compares them."""
+        most = max(len(self._taints), len(self._standings), *map(len, self._codes.values()))
+        if most > 2 * len(self._nodes) + _STALE:
+            for codes in (self._taints, self._standings, self._codes):
+                codes.clear()
+            kinds = ("taints", "standing", "label")
+            self._columns = {name: one for name, one in self._columns.items() if name[0] not in kinds}
+            self.catalogues.forget()
 
     def _show(self) -> Nodes:
         """The nodes as they are now, shared by all stocks until the fleet changes."""
@@ -137,9 +146,9 @@ class Fleet:
 
     def _forget(self, node: Node) -> None:
         if node.pods:
-            self._terms.subtract(_terms(node))
+            _take(self._terms, _terms(node))
             if self._sizes is not None:
-                self._sizes.subtract(sizes(node))
+                _take(self._sizes, sizes(node))
 
     def _set(self, row: int, node: Node) -> None:
         if self._shown:
@@ -163,13 +172,10 @@ class Fleet:
         """
         if kind == "spare" and self._usual != (now := self.usual()):
             self._usual = now
-            self._columns.pop(kind, None)
-        if kind == "standing" and len(self._standings) > 2 * len(self._nodes) + _STALE:
-            self._standings.clear()  # most are of bookings that are gone
-            self._columns.pop(kind, None)
-        found = self._columns.get((kind, name) if name else kind)
+            self._columns.pop((kind, name), None)
+        found = self._columns.get((kind, name))
         if found is None:
-            found = self._columns[(kind, name) if name else kind] = Column(self._reader(kind, name), -1)
+            found = self._columns[kind, name] = Column(self._reader(kind, name), -1)
         if found.version != self.version:
             self._bring_up(found)
         return found.data[: len(self._nodes)]
@@ -186,7 +192,7 @@ class Fleet:
     def read(self, kind: str, name: str, node: Node) -> int:
         """What `column` would have for a node."""
         self.column(kind, name)
-        return self._columns[(kind, name) if name else kind].of(node)
+        return self._columns[kind, name].of(node)
 
     def codes(self, key: str) -> Codes:
         """What the codes of a label column stand for."""
@@ -202,7 +208,7 @@ class Fleet:
 
     def terms(self) -> Sequence[PodTerm]:
         """The required anti-affinity terms of all pods on the nodes, each once."""
-        return [term for term, count in self._terms.items() if count > 0]
+        return list(self._terms)
 
     def usual(self) -> Usual:
         """The usual sizes of pods on the nodes."""
@@ -283,3 +289,11 @@ def _port_reader(name: str) -> Callable[[Node], int]:
 
 def _terms(node: Node) -> Iterable[PodTerm]:
     return [term for pod in node.pods for term in pod.apart]
+
+
+def _take(counts: Counter[T], gone: Iterable[T]) -> None:
+    """Nothing is kept of what there is no more of."""
+    for one in gone:
+        counts[one] -= 1
+        if not counts[one]:
+            del counts[one]

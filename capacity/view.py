@@ -1,6 +1,6 @@
 """A fleet that differs from another in some columns, or in some nodes, and reads all the rest from it without a copy."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,9 +27,6 @@ class View(Fleet):
 
     def row(self, name: str) -> int:
         return self._fleet.row(name)
-
-    def rows(self, nodes: Iterable[Node]) -> list[int]:
-        return self._fleet.rows(nodes)
 
     def node(self, row: int) -> Node:
         return self._there[row]

@@ -1,5 +1,6 @@
 """Columns that are kept up say what freshly made ones do; a snapshot whose stock no longer holds is read afresh."""
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 
 from capacity.columns import Codes, Order
 from capacity.fleet import Fleet, stock_of, stocked
-from capacity.model import ZONE, CapacityType, Node
+from capacity.model import ZONE, CapacityType, Node, Running
 from capacity.nodes import Nodes, at
-from capacity.requirements import Taint
-from tests.capacity.make import GPU, RACK, node, snapshot
+from capacity.requirements import LabelSelector, PodTerm, Taint
+from tests.capacity.make import GPU, RACK, node, offering, snapshot
 
 COLUMNS = (("open", ""), ("ends", ""), ("spare", ""), ("free", GPU), ("free", "cpu"))
 NAMES = st.text("ab-", min_size=1, max_size=6)
@@ -61,7 +62,7 @@ def test_kept_up_as_if_made_anew(first: list[Node], changes: list[tuple[bool, bo
     assert sorted(fleet.stock().nodes, key=lambda one: one.name) == [there[name] for name in sorted(there)]
     names = fleet.column("name")
     assert [fleet.node(row).name for row in names.argsort().tolist()] == sorted(there)
-    assert [fleet.node(row) for row in fleet.rows(there.values())] == list(there.values())
+    assert [fleet.node(fleet.row(name)) for name in there] == list(there.values())
 
 
 @given(st.lists(st.text("ab", max_size=12), min_size=1, max_size=60))
@@ -162,6 +163,37 @@ def test_a_column_not_asked_for_through_more_changes_than_are_remembered() -> No
         fleet.put(node("n", used=turn % 8))
     fleet.remove("m")
     assert fleet.column("free", GPU).tolist() == [1]
+
+
+def test_what_is_gone_is_forgotten_between_plans() -> None:
+    """Codes of names, taints and bookings that were there once; what is for sale still has those of the others."""
+    fleet, offers = Fleet([node("n"), node("m", labels={RACK: "a"})]), (offering("o", 1, domain={RACK: "a"}),)
+    for number in range(5000):
+        fleet.put(node("n", labels={RACK: f"r{number}"}, taints=(Taint(f"t{number}", "NoSchedule"),), booked_by=f"b{number}"))
+        if number % 100 == 0:
+            fleet.stock()
+        codes = [fleet.column("label", RACK).tolist(), fleet.column("taints").tolist(), fleet.column("standing").tolist()]
+        assert all(one != other for one, other in codes)
+        sold = fleet.catalogues.of(offers, (RACK,)).places(RACK, fleet.codes(RACK)).tolist()
+        assert [fleet.codes(RACK).values[code] for code in (*codes[0], *sold)] == [f"r{number}", "a", "a"]
+    assert max(map(max, codes)) < 2500
+
+
+def test_nothing_is_kept_of_pods_that_are_gone() -> None:
+    fleet, term = Fleet([node("n")]), PodTerm(RACK, LabelSelector(()), None)
+    size = (("pods", 1),)
+    fleet.usual()
+    before = sys.getrefcount(term)
+    fleet.put(node("n", pods=(Running("", {}, apart=(term, term), requests=dict(size)), Running("", {}, apart=(term,)))))
+    assert (fleet.terms(), fleet.usual()) == ([term], ((5, size),))
+    fleet.put(node("n"))
+    assert (fleet.terms(), fleet.usual()) == ([], ())
+    assert sys.getrefcount(term) == before
+
+
+def test_a_stock_of_no_nodes_holds() -> None:
+    here = stocked(snapshot(offering("o", 1)))
+    assert stocked(here) is here
 
 
 def test_whoever_looks_at_the_nodes_keeps_them_as_they_were() -> None:

@@ -42,7 +42,7 @@ def problem() -> Problem:
 
 def standing(asked: Gang, here: Snapshot, plan: Plan, preferences: Preferences = ANY) -> bool:
     assert here.stock is not None
-    rows = np.array(here.stock.fleet.rows(use.node for use in plan.uses), np.int64)
+    rows = np.array([here.stock.fleet.row(use.node.name) for use in plan.uses], np.int64)
     return stands(plan, rows, asked.pod_sets[0], here.stock, here, preferences)
 
 

@@ -86,15 +86,6 @@ def test_a_standing_has_one_code(found: tuple[Node, ...]) -> None:
     assert len(pairs) == len({*codes}) == len({*map(standing, found)})
 
 
-def test_standings_of_old_are_forgotten() -> None:
-    fleet = Fleet([node("n"), node("m", booked_by="b")])
-    for number in range(5000):
-        fleet.put(node("n", booked_by=f"b{number}"))
-        codes = fleet.column("standing").tolist()
-        assert codes[0] != codes[1]
-    assert max(codes) < 2500
-
-
 def test_nodes_booked_in_the_same_pass_are_told_by_who_booked_them() -> None:
     places = snapshot(*[node(f"n{number}") for number in range(4)])
     stock = Fleet(places.nodes).stock()
