@@ -155,7 +155,7 @@ def test_one_flavor_spans_two_pools_whose_nodes_bear_its_labels(corner: Scenario
     found = [corner.node(name)["metadata"]["labels"] for name in corner.bound("wide")]
     assert {each["team"] for each in found} == {corner.name}
     assert sorted(each["corral.dev/pool"] for each in found) == [corner.name] * 4 + [other] * 2
-    assert condition(corner.get("cpool", other), "LabelsMissing")["status"] == "False"
+    assert f"ResourceFlavor {corner.name} " not in condition(corner.get("cpool", other), "LabelsMissing").get("message", "")
     corner.kubectl("patch", "cpool", other, "--type=merge", "-p", '{"spec":{"mode":"Paused"}}')
 
 
