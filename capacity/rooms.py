@@ -86,7 +86,7 @@ def holding_enough(seen: Survey) -> set[str]:
     found = set(held)
     for index, pod_set in enumerate(seen.pod_sets):
         key = required_key(pod_set, seen.preferences)
-        rooms = by_domain(seen, index, key)
+        rooms = by_domain(seen, index, key, but_for(Constraint.RUNNING_PODS))  # whose pods these are isn't known here
         if max(rooms.values(), default=0) < pod_set.count:
             found = {name for name in found if _with(rooms, held[name], index, key) >= pod_set.count}
     return found

@@ -30,9 +30,10 @@ class _Kind:
 def sold(look: Look) -> Iterator[Lot]:
     """The lots of all offerings: of each as many as there are limits that make a difference, and what is left."""
     kinds: dict[tuple[object, ...], _Kind] = {}
-    for offering in look.snapshot.offerings:
+    catalogue = look.stock.fleet.catalogues.of(look.snapshot.offerings, look.snapshot.topology_keys)
+    for offering, shape in zip(catalogue.offerings, catalogue.shapes, strict=True):
         named = offering.name if HOSTNAME in look.keys else ""
-        place = (id(offering.shape), named, *map(offering.domain.get, look.labels))
+        place = (shape, named, *map(offering.domain.get, look.labels))
         for bar, detail, count in _parts(look, offering):
             kind = kinds.get((place, bar, detail))
             if kind is None:

@@ -9,7 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capacity.fleet import Fleet
-from capacity.model import HOSTNAME, ZONE, CapacityType, Constraint, Gang, Node, Plan, Running, Shortfall, Snapshot
+from capacity.model import (
+    HOSTNAME,
+    ZONE,
+    CapacityType,
+    Change,
+    Constraint,
+    Gang,
+    Holder,
+    Node,
+    Plan,
+    Relaxation,
+    Running,
+    Shortfall,
+    Snapshot,
+)
 from capacity.plan import plan
 from capacity.requirements import HostPort, LabelSelector, PodTerm, Taint
 from capacity.rooms import holding_enough
@@ -148,9 +162,7 @@ def test_running_pods_that_shun_the_gang_are_heard(where: str) -> None:
 
 def test_offerings_of_one_shape_and_place_count_as_one() -> None:
     offers = [offering(name, 2, zone=zone) for name, zone in (("o1", "a"), ("o2", "a"), ("o3", "b"), ("o4", "b"))]
-    shape = offers[0].shape
-    places = snapshot(*[replace(one, shape=shape) for one in offers], replace(offering("o5", 0, total=3), shape=shape))
-    seen = survey(gang(pods("w", 9, required_topology=ZONE)), places, ANY)
+    seen = survey(gang(pods("w", 9, required_topology=ZONE)), snapshot(*offers, offering("o5", 0, total=3)), ANY)
     assert len(seen.lots) == 5
     assert [(lot.where[ZONE], lot.verdicts[0].constraint, count) for lot, count in seen.alike] == [
         ("a", None, 4),
@@ -174,3 +186,12 @@ def test_bookings_that_hold_enough(wanted: Gang, enough: set[str]) -> None:
     held = [("", "x"), ("a", "x"), ("a", "y"), ("b", "x"), ("b", "x"), ("b", "y")]
     found = [node(f"n{n}", booked_by=by or None, labels={ZONE: zone}) for n, (by, zone) in enumerate(held)]
     assert holding_enough(survey(wanted, snapshot(*found), ANY)) == enough
+
+
+def test_a_booking_whose_pods_shun_the_gang_holds_more_than_its_nodes() -> None:
+    places = snapshot(
+        node("n", labels={ZONE: "a"}), node("m", labels={ZONE: "a"}, booked_by="b", pods=(SHY,)), holders={"b": Holder("job/b")}
+    )
+    outcome = plan(gang(pods("w", 2)), places, ANY)
+    assert isinstance(outcome, Shortfall)
+    assert Relaxation(Change.HOLDER, "when job/b ends") in outcome.relaxations
