@@ -53,14 +53,12 @@ bench-planner: $(READY)
 bench-admission: N = 1000
 bench-admission: $(READY)
 	$(BIN)/python -m e2e.controlplane build
-	$(BIN)/python -m bench.admission --workloads $(N)
+	$(BIN)/python -m bench.admission --workloads $(or $(N),1000)
 
 # Generated cases, put to the planner and to the real kube-scheduler; ends with one line of counts, fails on any disagreement.
-N ?= 500
-SEED ?= 1
 agreement: $(READY)
 	$(BIN)/python -m e2e.controlplane build
-	$(BIN)/python -m bench.agreement run --cases $(N) --seed $(SEED) $(if $(OUT),--out $(OUT))
+	$(BIN)/python -m bench.agreement run --cases $(or $(N),500) --seed $(or $(SEED),1) $(if $(OUT),--out $(OUT))
 
 # Every case of Kueue's own provisioning check beside ours, with the real Kueue; writes docs/conformance.md, fails on any red row.
 conformance: $(READY)

@@ -143,7 +143,7 @@ class Stack:
                 "kind": "Configuration",
                 "health": {"bindAddress": address},
                 "metrics": {"bindAddress": address},
-                "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 6, "renewDeadline": 4, "retryPeriod": 1},
+                "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 15, "renewDeadline": 12, "retryPeriod": 1},
                 "clientConnection": {"kubeconfig": str(kubeconfig)},
                 **_EXTRA.get(service, {}),
             },
