@@ -50,7 +50,6 @@ bench-planner: $(READY)
 	$(BIN)/python -m bench.planner $(if $(QUICK),--quick)
 
 # S5 and S6: N workloads through our check and through Kueue's own, each on a control plane of its own.
-bench-admission: N = 1000
 bench-admission: $(READY)
 	$(BIN)/python -m e2e.controlplane build
 	$(BIN)/python -m bench.admission --workloads $(or $(N),1000)
