@@ -67,16 +67,18 @@ class Watch:
         assert self._response.status == 200, self._response.read()
 
     def __iter__(self) -> Iterator[bytes]:
-        with contextlib.suppress(OSError, ValueError, http.client.HTTPException):  # closed
-            while line := self._response.readline():
-                yield line
-        self._response.close()
-        self._connection.close()
+        try:
+            with contextlib.suppress(OSError, ValueError, http.client.HTTPException):  # closed
+                while line := self._response.readline():
+                    yield line
+        finally:
+            self._response.close()
+            self._connection.close()
 
     def close(self) -> None:
         """Lets the iteration end, which frees the connection."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # SSLSocket's own shutdown drops the keys: the reader would go on with ciphertext
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 class Api:
