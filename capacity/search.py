@@ -5,7 +5,7 @@ domains.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 
 from capacity.choices import Choice, Chosen, Mask, Part, by_room, choices, everywhere
 from capacity.couplings import Bind, Rule, unions
@@ -138,7 +138,7 @@ def _columns(asked: Question, field: Field, parts: Sequence[Part]) -> dict[Colum
     """Columns in a fixed order, each with its cells; no answer takes more than one node for each pod."""
     places = [field.keys.index(key) for key in field.limits.keys]
     zone = field.keys.index(ZONE) if field.home else 0
-    tied = asked.couplings.tied() if len(asked.roles) > 1 else ()
+    tied = _tied(asked, field)
     alike: dict[Kind, list[Cell]] = {}
     for cell, mask in parts:
         patterns = _masked(cell.patterns, mask, tied)
@@ -150,6 +150,13 @@ def _columns(asked: Question, field: Field, parts: Sequence[Part]) -> dict[Colum
     most = sum(asked.demand)
     found = {_column(key, min(most, sum([cell.limit for cell in cells]))): cells for key, cells in alike.items()}
     return {column: found[column] for column in sorted(_needed(found, most, field.limits.rules))}
+
+
+def _tied(asked: Question, field: Field) -> tuple[int, ...]:
+    """The roles that a node may have to be taken without, for it is in the wrong domain for some of its pattern."""
+    roles = len(asked.roles)
+    bound = [rule.roles for rule in field.limits.rules if isinstance(rule, Bind) and len(rule.roles) < roles]
+    return tuple(sorted({*asked.couplings.tied(), *chain(*bound)})) if roles > 1 else ()
 
 
 def _column(key: Kind, limit: int) -> Column:

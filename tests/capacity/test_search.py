@@ -21,27 +21,29 @@ def there(items: list[tuple[int, int, int, int]]) -> Snapshot:
     racks = [f"r{rack}" for rack, *_ in items]
     return snapshot(
         *(
-            offering(f"o{place}", available, price, gpu=gpu, domain={"zone": "a", RACK: racks[place]})
+            offering(f"o{place}", available, price, gpu=gpu, domain={ZONE: "a", RACK: racks[place]})
             if price
-            else node(f"n{place}", gpu, labels={"zone": "a", RACK: racks[place]})
+            else node(f"n{place}", gpu, labels={ZONE: "a", RACK: racks[place]})
             for place, (_, gpu, price, available) in enumerate(items)
         )
     )
 
 
-def apart(counts: tuple[int, int]) -> Gang:
-    """Two pod sets, each in one rack, which may be the same."""
-    sizes = zip(("worker", "driver"), counts, (3, 2), strict=True)
-    return gang(*(pods(name, count, gpu=gpu, required_topology=RACK, topology_group=name) for name, count, gpu in sizes))
+def apart(counts: tuple[int, int], *, rivals: bool = True) -> Gang:
+    """Two pod sets, each in one rack, which may be the same; unless they are `rivals`, neither takes what the other needs."""
+    worker = pods("worker", counts[0], gpu=3, required_topology=RACK, topology_group="worker")
+    size = {"gpu": 2} if rivals else {"gpu": 0, "cpu": 96_000}
+    return gang(worker, pods("driver", counts[1], **size, required_topology=RACK, topology_group="driver"))
 
 
-@given(st.lists(ITEM, min_size=1, max_size=7), COUNTS)
+@given(st.lists(ITEM, min_size=1, max_size=7), COUNTS, st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_the_programme_chooses_as_well(items: list[tuple[int, int, int, int]], counts: tuple[int, int]) -> None:
-    one_by_one = find(question(apart(counts), there(items), ANY))
+def test_the_programme_chooses_as_well(items: list[tuple[int, int, int, int]], counts: tuple[int, int], rivals: bool) -> None:
+    wanted = apart(counts, rivals=rivals)
+    one_by_one = find(question(wanted, there(items), ANY))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fields, "MAX_CHOICES", 1)
-        chosen = find(question(apart(counts), there(items), ANY))
+        chosen = find(question(wanted, there(items), ANY))
     assert (one_by_one and one_by_one.cost) == (chosen and chosen.cost)
 
 
@@ -53,6 +55,15 @@ def test_what_is_free_is_taken_as_if_chosen_one_by_one(nodes: list[tuple[int, in
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fields, "MAX_CHOICES", 1)
         assert find(asked) == one_by_one
+
+
+def test_the_programme_takes_nodes_in_other_domains_for_the_other_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers need all nodes of the zone, workers both of one rack."""
+    monkeypatch.setattr(fields, "MAX_CHOICES", 1)
+    wanted = gang(pods("worker", 2, required_topology=RACK), pods("driver", 4, gpu=0, cpu=192_000, required_topology=ZONE))
+    found = find(question(wanted, there([(0, 8, 1, 2), (1, 8, 1, 2)]), ANY))
+    assert found is not None
+    assert [(one.count, one.pods) for one in found.purchases] == [(2, {"worker": 1, "driver": 1}), (2, {"driver": 1})]
 
 
 def test_no_programme_chooses_among_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
