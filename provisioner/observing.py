@@ -182,7 +182,7 @@ class Observer:
         return SeenNode(
             name=node.metadata.name,
             provider_id=node.spec.provider_id,
-            touched=bool(on_it & mine),
+            touched=name in on_it,
             marked=marks.marked(node, marks.labels(name, launches.keys(booking.spec, pods))),
             quarantined=QUARANTINED_LABEL in node.metadata.labels,
             others=tuple(sorted(on_it - mine)),

@@ -12,10 +12,14 @@ from kube.meta import ObjectKey, decode
 from provisioner.acceptance import Accepted, Desk, Judgement, NotYet, Refused, judge
 from provisioner.arrivals import plans
 from provisioner.authority import Look
+from provisioner.company import left_of
+from tests.conftest import WallClock
 from tests.provisioner import fake_api
 from tests.provisioner.make import NOW, RACK, booking, check, policy, request, template, view, workload
 from tests.provisioner.test_bookings import Setting
+from tests.provisioner.test_requests import Planning
 from tests.provisioner.world import purchase
+from tests.provisioner.world_of_requests import World
 
 OWN = "b.booking.corral.dev/main"
 KEY = "old.booking.corral.dev/main"
@@ -139,7 +143,9 @@ class Later(Setting):
         self.api.put("bookings", body)
 
     def run(self, name: str, on: str) -> None:
-        self.api.put("pods", fake_api.pod(name, on, selector={KEY: "true"}))
+        made = fake_api.pod(name, on, selector={KEY: "true"})
+        made["spec"]["containers"] = [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "8"}}}]
+        self.api.put("pods", made)
 
     def labels(self, node: str) -> set[str]:
         return set(self.api.of("nodes", node).metadata.labels)
@@ -245,3 +251,26 @@ def test_what_runs_is_counted_once_by_any_of_its_keys() -> None:
     for there, missing in [({KEY: 1}, 1), ({OWN: 1, KEY: 1}, 1), ({}, 2)]:
         found = plans(view(bookings=(made,), pods_of=lambda _: {"main": coming}), lambda _: Counter())["b"]
         assert found.at({"main": 2}, Counter(there)) == (coming,) * missing
+
+
+# --- both ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.looptime
+async def test_the_keys_are_in_the_booking_before_anything_is_marked_or_bought(clock: WallClock) -> None:
+    world = Planning(clock)
+    for each in (SECOND, first(), old(), template(spec={"nodeSelector": {KEY: "true"}})):
+        world.add(each)
+    world.ask("more", count=2)
+    await world.turn()
+    (made,) = world.bookings()
+    assert [(ps.count, ps.inherited) for ps in made.spec.pod_sets] == [(2, (KEY,))]
+
+
+def test_pods_of_a_replaced_slice_are_not_over() -> None:
+    """Four are still wanted; those of a slice that is over for good are none."""
+    world = World(lambda: NOW)
+    world.add(first())
+    assert left_of(old(), world.state) == {"main": 0}
+    world.add(SECOND)
+    assert left_of(old(), world.state) == {"main": 2}
