@@ -267,6 +267,17 @@ async def test_the_keys_are_in_the_booking_before_anything_is_marked_or_bought(c
     assert [(ps.count, ps.inherited) for ps in made.spec.pod_sets] == [(2, (KEY,))]
 
 
+@pytest.mark.looptime
+async def test_nothing_is_booked_on_anothers_key(clock: WallClock) -> None:
+    world = Planning(clock)
+    for each in (SECOND, first(job="k"), old(), template(spec={"nodeSelector": {KEY: "true"}})):
+        world.add(each)
+    world.ask("more", count=2)
+    await world.turn()
+    assert world.bookings() == []
+    assert world.said("more")["Accepted"] == ("False", "ForeignBooking")
+
+
 def test_pods_of_a_replaced_slice_are_not_over() -> None:
     """Four are still wanted; those of a slice that is over for good are none."""
     world = World(lambda: NOW)
