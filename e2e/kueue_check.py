@@ -1,6 +1,5 @@
 """A corner of the cluster whose check is Kueue's own, with a flavor that has a topology: Kueue asks, Corral serves."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -59,7 +58,7 @@ def set_up(
     corner.apply(made("AdmissionCheck", name, controller))
     corner.apply(made("ClusterQueue", name, {**corner.queue(), **(queue or {})}))
     corner.apply(made("LocalQueue", "q", {"clusterQueue": name}, corner.namespace))
-    corner.kubectl("wait", "--for=condition=Active", f"clusterqueue/{name}", "--timeout=30s")
+    corner.await_queue()
 
 
 def job(corner: Scenario, name: str, count: int, gpus: int = 8, seconds: int = 600, **topology: str) -> None:
@@ -80,8 +79,8 @@ def assignment(corner: Scenario, name: str) -> dict[str, Any]:
 def booked(corner: Scenario) -> dict[str, Any]:
     """The nodes of the corner's live bookings, by name."""
     names = {b["metadata"]["name"] for b in corner.bookings() if b["status"]["phase"] == "Provisioned"}
-    nodes = json.loads(corner.kubectl("get", "nodes", "-l", f"node.kubernetes.io/instance-type={corner.shape}", "-o", "json"))
-    return {n["metadata"]["name"]: n for n in nodes["items"] if n["metadata"]["labels"].get("corral.dev/request") in names}
+    nodes = corner.items("node", labelSelector=f"node.kubernetes.io/instance-type={corner.shape}")
+    return {n["metadata"]["name"]: n for n in nodes if n["metadata"]["labels"].get("corral.dev/request") in names}
 
 
 def racks(corner: Scenario, name: str) -> Counter[str]:
@@ -132,4 +131,4 @@ def request_of(corner: Scenario, name: str, attempt: int = 1) -> str:
 
 
 def pinned(corner: Scenario) -> list[str]:
-    return [pod["spec"]["nodeName"] for pod in corner.items("pods") if "nodeName" in pod["spec"]]
+    return [pod["spec"]["nodeName"] for pod in corner.items("pod") if "nodeName" in pod["spec"]]

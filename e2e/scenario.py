@@ -1,18 +1,31 @@
 """A corner of the cluster for one test: its own instance type in the cloud, its own pools, policy, queue and namespace."""
 
-import json
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from e2e.api import Api, path
 from e2e.controlplane.cluster import ControlPlaneError
 from e2e.stack import Stack
+from kube import resources
 
 T = TypeVar("T")
 
 RACK = "topology.corral.dev/rack"
 SHAPES = tuple(f"gpu8-{number}" for number in range(1, 65))
 PATIENCE = 60.0
+_KINDS = {
+    "admissioncheck": resources.ADMISSION_CHECKS,
+    "booking": resources.BOOKINGS,
+    "clusterqueue": resources.CLUSTER_QUEUES,
+    "cpolicy": resources.CAPACITY_POLICIES,
+    "cpool": resources.CAPACITY_POOLS,
+    "node": resources.NODES,
+    "pod": resources.PODS,
+    "provreq": resources.PROVISIONING_REQUESTS,
+    "workload": resources.WORKLOADS,
+}
 _TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -53,6 +66,7 @@ class Scenario:
         self.stack, self.namespace, self.shape = stack, namespace, shape
         self.name = f"s-{namespace}"
         self.reservation = f"cr-{shape}"
+        self.api = Api(stack.plane.kubeconfig)  # asked ten times a second: a kubectl each time would keep the machine busy
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         return self.stack.plane.kubectl(*args, stdin=stdin)
@@ -67,7 +81,8 @@ class Scenario:
     # --- objects ----------------------------------------------------------------------------------------------------------
 
     def apply(self, manifest: Mapping[str, Any]) -> None:
-        self.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+        """Server-side apply. Raises LookupError with the API server's words."""
+        self.api.apply(manifest)
 
     def set_up(
         self,
@@ -86,7 +101,10 @@ class Scenario:
         self.apply(
             {**_kueue("LocalQueue", "q", {"clusterQueue": self.name}), "metadata": {"name": "q", "namespace": self.namespace}}
         )
-        self.kubectl("wait", "--for=condition=Active", f"clusterqueue/{self.name}", "--timeout=30s")
+        self.await_queue()
+
+    def await_queue(self) -> None:
+        until(lambda: is_true(self.get("clusterqueue", self.name), "Active"), seconds=30, what="the queue is active")
 
     def apply_pool(self, *, sources: tuple[str, ...], **spec: Any) -> None:
         scale_in = {"policy": "WhenIdle", "after": "1s"}
@@ -137,8 +155,7 @@ class Scenario:
         notes: Mapping[str, str] | None = None,
         **template: Any,
     ) -> None:
-        """A Job of `count` pods of a whole machine each; `rack`: all in one rack; pods run for `seconds`, `notes` annotate them.
-        """
+        """A Job of `count` pods of a whole machine each; `rack`: all in one; pods run for `seconds`, `notes` annotate them."""
         level = {"corral.dev/required-topology": RACK} if rack else {}
         annotations = {"e2e.corral.dev/run-seconds": str(seconds), **level, **(notes or {})}
         spec = {
@@ -147,7 +164,9 @@ class Scenario:
             "template": {"metadata": {"annotations": annotations}, "spec": {**self.pod_spec(), **template}},
         }
         meta = {"name": name, "namespace": self.namespace, "labels": {"kueue.x-k8s.io/queue-name": "q", **(labels or {})}}
-        self.kubectl("create", "-f", "-", stdin=json.dumps(_object("batch/v1", "Job", meta, {**spec, "backoffLimit": 0})))
+        made = _object("batch/v1", "Job", meta, {**spec, "backoffLimit": 0})
+        answer = self.api.call("POST", path(resources.JOBS, self.namespace), made)
+        assert answer.accepted, answer.body
 
     def pod_spec(self, gpus: int = 8) -> dict[str, Any]:
         """A pod that fills a machine of the test's shape, or as many of its eight GPUs as named."""
@@ -163,23 +182,33 @@ class Scenario:
 
     def clear(self) -> None:
         """Ends what the test left running, and sees to it that nothing new is bought for it."""
-        self.kubectl("delete", "jobs,pods", "--all", "-n", self.namespace, "--wait=false")
-        if self.kubectl("get", "cpool", self.name, "--ignore-not-found", "-o", "name"):
-            self.kubectl("patch", "cpool", self.name, "--type", "merge", "-p", '{"spec":{"mode":"Paused"}}')
+        for kind in (resources.JOBS, resources.PODS):
+            self.api.call("DELETE", path(kind, self.namespace), propagationPolicy="Background")
+        with contextlib.suppress(LookupError):  # some tests make no pool
+            self.api.merge(resources.CAPACITY_POOLS, "", self.name, {"spec": {"mode": "Paused"}})
+        self.api.close()
 
     # --- what is there ----------------------------------------------------------------------------------------------------
 
-    def items(self, kind: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.kubectl("get", kind, "-n", self.namespace, "-o", "json"))["items"]
+    def items(self, kind: str, **query: str) -> list[dict[str, Any]]:
+        """All of a kind, in the test's namespace if the kind has any; `query` are parameters of the list."""
+        answer = self.api.call("GET", path(_KINDS[kind], self.namespace), **query)
+        found: list[dict[str, Any]] = answer.body["items"]
         return found
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-n", self.namespace, "-o", "json"))
+        """One object. Raises LookupError while it is not there."""
+        return self.api.get(_KINDS[kind], self.namespace, name)
+
+    def events(self, kind: str, name: str) -> list[dict[str, Any]]:
+        """Of an object, whose kind is in its full name ("CapacityPool"), whatever namespace they are in."""
+        selector = f"involvedObject.kind={kind},involvedObject.name={name}"
+        found: list[dict[str, Any]] = self.api.call("GET", "/api/v1/events", fieldSelector=selector).body["items"]
         return found
 
     def workload(self, job: str) -> dict[str, Any]:
         """The Workload of a Job. Raises LookupError while Kueue has made none."""
-        for item in self.items("workloads.kueue.x-k8s.io"):
+        for item in self.items("workload"):
             if any(owner["name"] == job for owner in item["metadata"].get("ownerReferences", [])):
                 return item
         raise LookupError(f"no Workload for job {job}")
@@ -188,10 +217,10 @@ class Scenario:
         return sorted(self.items("provreq"), key=lambda item: item["metadata"]["creationTimestamp"])
 
     def bookings(self) -> list[dict[str, Any]]:
-        return [b for b in self.items("bookings.corral.dev") if b["spec"]["request"]["namespace"] == self.namespace]
+        return [b for b in self.items("booking") if b["spec"]["request"]["namespace"] == self.namespace]
 
     def pods(self, job: str) -> list[dict[str, Any]]:
-        return [p for p in self.items("pods") if p["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name") == job]
+        return [p for p in self.items("pod") if p["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name") == job]
 
     def bound(self, job: str) -> list[str]:
         """The nodes of the job's pods that are bound."""
@@ -205,8 +234,7 @@ class Scenario:
         return [machine for machine in self.machines() if machine["state"] in ("pending", "running")]
 
     def node(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.kubectl("get", "node", name, "-o", "json"))
-        return found
+        return self.get("node", name)
 
     def outside(self, racks: Mapping[str, int]) -> None:
         """Sets how many machines of the reservation others use, by rack side ("a", "b"), and waits until the pool has seen it."""

@@ -32,22 +32,19 @@ def served(corner: Scenario, name: str = "good") -> None:
 
 
 def told(corner: Scenario, kind: str, name: str, *words: str) -> None:
-    """`kubectl describe` holds the words in one message; how it breaks lines doesn't matter."""
-    found = " ".join(corner.kubectl("describe", kind, name, "-n", corner.namespace).split())
-    assert all(" ".join(word.split()) in found for word in words), found
+    """`kubectl describe` comes to hold the words (events go out beside the work); how it breaks lines doesn't matter."""
 
+    def described() -> bool:
+        found = " ".join(corner.kubectl("describe", kind, name, "-n", corner.namespace).split())
+        return all(" ".join(word.split()) in found for word in words)
 
-def events(corner: Scenario, kind: str, name: str) -> list[Json]:
-    selector = f"involvedObject.kind={kind},involvedObject.name={name}"
-    found = corner.kubectl("get", "events", "--all-namespaces", "--field-selector", selector, "-o", "json")
-    items: list[Json] = json.loads(found)["items"]
-    return items
+    until(described, seconds=15, what=f"kubectl describe {kind} {name} tells {words}")
 
 
 def refusal(corner: Scenario, manifest: Mapping[str, Any]) -> str:
     """What kubectl says when the API server refuses the object."""
     with pytest.raises(ControlPlaneError) as caught:
-        corner.apply(manifest)
+        corner.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
     return str(caught.value)
 
 
@@ -112,7 +109,7 @@ def test_an_unknown_shape_is_named_on_the_pool(corner: Scenario) -> None:
     assert found["message"].startswith("spec.shapes: the cloud has no gpu9: correct or remove it; it knows")
     told(corner, "cpool", name, found["message"], "UnknownShape")
     served(corner)
-    assert len([each for each in events(corner, "CapacityPool", name) if each["reason"] == "UnknownShape"]) == 1
+    assert len([each for each in corner.events("CapacityPool", name) if each["reason"] == "UnknownShape"]) == 1
     corner.kubectl("delete", "cpool", name)
 
 
@@ -154,7 +151,7 @@ def test_a_policy_that_names_no_pool_says_so_and_works_once_corrected(corner: Sc
     corner.apply_policy(pools=[corner.name])
     until(lambda: corner.bound("lost"), what="served once the policy is right")
     assert is_true(corner.get("cpolicy", corner.name), "Ready")
-    assert sorted(each["reason"] for each in events(corner, "CapacityPolicy", corner.name)) == ["Ready", "UnknownPool"]
+    until(lambda: sorted(each["reason"] for each in corner.events("CapacityPolicy", corner.name)) == ["Ready", "UnknownPool"])
 
 
 # --- requests -------------------------------------------------------------------------------------------------------------
@@ -168,7 +165,7 @@ def test_an_unknown_parameter_is_named_on_the_request(corner: Scenario) -> None:
     text = 'parameter "timout" is unknown: remove it; known are policy, requiredTopology, preferredTopology, runDuration'
     assert (found["reason"], found["message"]) == ("InvalidArgument", text)
     told(corner, "provreq", "odd", text)
-    assert [each["reason"] for each in events(corner, "ProvisioningRequest", "odd")] == ["InvalidArgument"]
+    until(lambda: [each["reason"] for each in corner.events("ProvisioningRequest", "odd")] == ["InvalidArgument"])
     served(corner)
 
 
@@ -313,7 +310,7 @@ def test_wrong_parameters_are_named_on_the_check(corner: Scenario, parameters: J
     assert (found["status"], found["reason"]) == ("False", "BadParametersRef")
     assert words in found["message"]
     told(corner, "admissioncheck", name, words)
-    until(lambda: [each["reason"] for each in events(corner, "AdmissionCheck", name)] == ["BadParametersRef"])
+    until(lambda: [each["reason"] for each in corner.events("AdmissionCheck", name)] == ["BadParametersRef"])
     served(corner)
     corner.kubectl("delete", "admissioncheck", name)
 

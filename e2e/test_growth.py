@@ -32,7 +32,7 @@ def resize(corner: Scenario, pods: int) -> None:
 
 
 def slices(corner: Scenario) -> list[Json]:
-    return sorted(corner.items("workloads.kueue.x-k8s.io"), key=lambda item: item["metadata"]["creationTimestamp"])
+    return sorted(corner.items("workload"), key=lambda item: item["metadata"]["creationTimestamp"])
 
 
 def latest(corner: Scenario) -> Json:
@@ -70,7 +70,7 @@ def test_a_job_grows_by_one_machine_and_gives_all_back_when_it_ends(corner: Scen
     assert before.items() <= running(corner).items()
     assert len(corner.machines()) == 3
     [second] = [each for each in corner.bookings() if each["metadata"]["name"] != first["metadata"]["name"]]
-    [added] = running(corner).values() - before.values()
+    [added] = set(running(corner).values()) - set(before.values())
     keys = {each["spec"]["podSets"][0]["label"] for each in (first, second)}
     assert second["spec"]["podSets"][0]["inherited"] == [first["spec"]["podSets"][0]["label"]]
     assert keys <= corner.node(added)["metadata"]["labels"].keys()
@@ -107,8 +107,8 @@ def test_what_is_added_stays_in_the_rack_of_the_rest(corner: Scenario) -> None:
     until(lambda: len(running(corner)) == 2)
     before = running(corner)
     resize(corner, 3)
-    asked = until(lambda: next((each for each in corner.requests() if condition(each, "Provisioned")), None), seconds=SLOW)
-    until(lambda: condition(corner.requests()[-1], "Provisioned").get("reason") == "GangIncomplete", seconds=SLOW)
+    [asked] = until(lambda: [each for each in corner.requests() if condition(each, "Provisioned")], seconds=SLOW)
     assert asked["spec"]["podSets"][0]["count"] == 1
+    assert condition(asked, "Provisioned")["reason"] == "GangIncomplete"
     assert len(corner.machines()) == 2
     assert running(corner) == before

@@ -43,11 +43,11 @@ def job(corner: Scenario, name: str, count: int = 1, pod: Json | None = None, **
     corner.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
 
 
-def refused(corner: Scenario, name: str) -> str:
-    """Why the job was refused for good: the words of the event that its Workload has."""
+def refused(corner: Scenario, name: str, words: str) -> None:
+    """Waits until the job is refused for good and an event on its Workload, which may come after, says why."""
     until(lambda: corner.workload(name)["spec"].get("active") is False, what=f"{name} refused")
-    described = corner.kubectl("describe", "workload", corner.workload(name)["metadata"]["name"], "-n", corner.namespace)
-    return " ".join(described.split())
+    workload = corner.workload(name)["metadata"]["name"]
+    until(lambda: any(words in each["message"] for each in corner.events("Workload", workload)), what=words)
 
 
 def capacity_types(corner: Scenario) -> list[str]:
@@ -96,8 +96,7 @@ def test_a_job_asks_for_less_than_its_policy_gives(corner: Scenario) -> None:
     corner.set_up(policy={"userOverrides": OPEN})
     corner.outside({"a": 2, "b": 2})
     job(corner, "thrifty", capacityOrder="reserved", retryLimit="0", queuedTimeout="3s")
-    words = refused(corner, "thrifty")
-    assert "Gave up after 1 attempt" in words
+    refused(corner, "thrifty", "Gave up after 1 attempt")
     assert not corner.machines()
     job(corner, "content", 1, priceCeilingPerHour="15")
     until(lambda: corner.bound("content"), what="one machine for 10 $/h")
@@ -121,7 +120,7 @@ def test_what_a_job_may_not_ask_for_is_named_on_its_workload(
 ) -> None:
     corner.set_up(policy={"userOverrides": opened})
     job(corner, "odd", **parameters)
-    assert words in refused(corner, "odd")
+    refused(corner, "odd", words)
     assert not corner.machines()
 
 
@@ -170,8 +169,7 @@ def test_what_a_flavor_lacks_is_told_on_the_pool_before_anybody_waits(corner: Sc
     corner.kubectl("patch", "resourceflavor", corner.name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     flavor(corner, nodeLabels=labels, topologyName=corner.name)
     until(lambda: f"ResourceFlavor {corner.name} has a topologyName: with a check" in unfit(corner, corner.name))
-    events = corner.kubectl("get", "events", "-A", "--field-selector", f"involvedObject.name={corner.name},reason=FlavorUnfit")
-    assert "has a topologyName" in events
+    until(lambda: "has a topologyName" in str(corner.events("ResourceFlavor", corner.name)), what="told on the flavor as well")
     corner.job("stuck", 1)
     until(lambda: "reserves quota only on nodes that are there already" in why(corner, "stuck"), what="corral why tells the trap")
 

@@ -150,7 +150,7 @@ def test_two_pod_sets_share_one_selector_and_all_pods_are_placed(corner: Scenari
         corner.apply({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
     until(lambda: len(pinned(corner)) == 3, what="all three pods bound")
     assert set(pinned(corner)) <= set(booked(corner))
-    found = corner.items("workloads.kueue.x-k8s.io")[0]["status"]["admission"]["podSetAssignments"]
+    found = corner.items("workload")[0]["status"]["admission"]["podSetAssignments"]
     assert sorted(each["count"] for each in found) == [1, 2]
     assert {len(each["topologyAssignment"]["slices"]) > 0 for each in found} == {True}
 
@@ -165,7 +165,7 @@ def test_a_leader_and_its_workers_are_placed_in_one_rack(corner: Scenario) -> No
         for name, count in (("leader", 1), ("workers", 3))
     ]
     corner.apply(made("Workload", "pair", {"queueName": "q", "podSets": pod_sets}, corner.namespace))
-    until(lambda: is_true(corner.get("workloads.kueue.x-k8s.io", "pair"), "Admitted"), what="admitted")
+    until(lambda: is_true(corner.get("workload", "pair"), "Admitted"), what="admitted")
     nodes = booked(corner)
     assert len(nodes) == 2
     assert len({node["metadata"]["labels"][RACK] for node in nodes.values()}) == 1
