@@ -1,13 +1,14 @@
 """The smallest changes that would make a gang fit, each planned again to be sure."""
 
 from collections.abc import Iterator
+from math import lcm
 
 from capacity import quick
 from capacity.changes import Candidate, candidates
 from capacity.loosen import Question, resized, unwished
 from capacity.lots import Survey
 from capacity.milp import SearchLimitError
-from capacity.model import Change, Gang, Plan, Relaxation
+from capacity.model import Change, Gang, Plan, PodSet, Relaxation
 from capacity.prove import prove
 from capacity.rooms import most
 from capacity.search import search
@@ -66,16 +67,22 @@ def most_pods(question: Question, seen: Survey) -> dict[str, int]:
     gang = question[0]
     found = dict.fromkeys((pod_set.name for pod_set in gang.pod_sets), 0)
     for index, pod_set in sorted(enumerate(seen.pod_sets), key=lambda one: (one[1].count, one[1].name)):
-        low, high = 0, most(seen, index)
+        step = _together(pod_set)
+        low, high = 0, most(seen, index) // step
         middle = high  # mostly right at once
         while low < high:
-            if fits(resized(question, {**found, pod_set.name: middle})):
+            if fits(resized(question, {**found, pod_set.name: middle * step})):
                 low = middle
             else:
                 high = middle - 1
             middle = (low + high + 1) // 2
-        found[pod_set.name] = low
+        found[pod_set.name] = low * step
     return found
+
+
+def _together(pod_set: PodSet) -> int:
+    """How many pods come or go at once: whole slices and units."""
+    return lcm(*(rule.size or 1 for rule in (pod_set.slices, pod_set.exclusive) if rule))
 
 
 def _fewer(gang: Gang, found: dict[str, int]) -> Iterator[Relaxation]:

@@ -235,3 +235,17 @@ def test_the_number_of_plans_is_bounded() -> None:
         if one.change is Change.HOLDER
     ]
     assert len(tried) == MOST_HOLDERS < MOST_PLANS
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        pytest.param({"slices": Slices(RACK, 4)}, "with 8 pods of w instead of 12", id="slices"),
+        pytest.param({"exclusive": Exclusive(RACK, ME, 4)}, "with 8 pods of w instead of 12", id="units"),
+        pytest.param({}, "with 10 pods of w instead of 12", id="pods"),
+    ],
+)
+def test_fewer_pods_are_whole_slices_and_units(rule: dict[str, Any], told: str) -> None:
+    """Two racks of five nodes."""
+    places = snapshot(*[node(f"n{number}", labels={ZONE: "a", RACK: f"r{number % 2}"}) for number in range(10)])
+    assert fits(gang(pods("w", 12, **rule)), places)[Change.PODS] == told
