@@ -33,11 +33,24 @@ def steered(cluster: Cluster, spec: Json, pod_set: str) -> None:
     assert {"key": "flavor", "operator": "Exists"} in spec["tolerations"]
 
 
-@pytest.mark.parametrize("case", [pytest.param(each, id=each.kind.kind) for each in WHOLE])
+ROWS = {
+    "JobSet": pytest.mark.row("3.9-89", "3.9-98"),
+    "MPIJob": pytest.mark.row("3.9-99"),
+    "PyTorchJob": pytest.mark.row("3.9-100"),
+    "JAXJob": pytest.mark.row("3.9-101"),
+    "AppWrapper": pytest.mark.row("3.9-91", "3.9-103"),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(each, id=(kind := each.kind.kind), marks=ROWS.get(kind, ())) for each in WHOLE])
 def test_a_suspended_object_starts_on_its_booked_nodes(cluster: Cluster, case: Case) -> None:
+    """What the object's annotations override is in the request."""
     cluster.queue()
-    cluster.apply(*case.made("gang", cluster.namespace))
+    *before, item = case.made("gang", cluster.namespace)
+    item["metadata"]["annotations"] = {"provreq.kueue.x-k8s.io/runDuration": "2h"}
+    cluster.apply(*before, item)
     request = cluster.request()
+    assert request["spec"]["parameters"] == {"policy": cluster.namespace, "runDuration": "2h"}
     assert pod_sets(cluster, request) == case.pod_sets
     assert not case.running(cluster.get(case.kind, "gang"))
     cluster.provision(request)
