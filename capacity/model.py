@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from capacity.requirements import HostPort, LabelSelector, NodeSelectorTerm, PodTerm, Spread, Taint, Toleration
 
 if TYPE_CHECKING:
-    from capacity.fleet import Stock
+    from capacity.index.fleet import Stock
 
 Resources = Mapping[str, int]
 Labels = Mapping[str, str]

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from capacity.fragmentation import Usual, spare
 from capacity.model import Node, Offering
-from capacity.solver import Pattern
-from capacity.supply import Member
+from capacity.programme.solver import Pattern
+from capacity.programme.supply import Member
 from capacity.topology import path
 
 Path = tuple[str, ...]

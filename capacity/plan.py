@@ -2,22 +2,23 @@
 
 from dataclasses import replace
 
-from capacity import pinned, quick
-from capacity.explain import explain
-from capacity.fleet import stocked
-from capacity.luck import lucky, without_luck
-from capacity.milp import SearchLimitError
+from capacity import pinned
+from capacity.common import quick
+from capacity.index.fleet import stocked
 from capacity.model import Gang, Outcome, Plan, Preferences, Snapshot, Undecidable
-from capacity.prove import prove
-from capacity.question import Question, question
-from capacity.search import find, least, may_be_lucky
+from capacity.programme.luck import lucky, without_luck
+from capacity.programme.milp import SearchLimitError
+from capacity.programme.question import Question, question
+from capacity.programme.search import find, least, may_be_lucky
+from capacity.proof.prove import prove
+from capacity.why.explain import explain
 
 
 def plan(gang: Gang, snapshot: Snapshot, preferences: Preferences) -> Outcome:
     """Where the whole gang goes, or why it can't, or why that can't be told.
 
     The best plan has, in this order: the fewest broken preferred levels, the least added cost, the earliest places in the
-    policy's capacity order, the fewest domains of the preferred level given up last (where capacity/quick.py answers), the
+    policy's capacity order, the fewest domains of the preferred level given up last (where capacity/common/quick.py answers), the
     smallest domains, the fewest slots taken out of what is free, the fewest nodes. A plan is proven once more, apart from the
     search, before it is returned.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from capacity.fleet import stock_of
+from capacity.index.fleet import stock_of
 from capacity.model import HOSTNAME, Budget, Bystander, Plan, PodSet, Running, Snapshot
 from capacity.requirements import PodTerm
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from capacity.couplings import Bind
 from capacity.model import HOSTNAME, Labels, PodSet, Preferences
+from capacity.programme.couplings import Bind
 
 Keys = tuple[str, ...]
 Wish = tuple[str, str]  # topology key, topology group

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from capacity.explain import account
 from capacity.model import ReservationUse
 from capacity.quantity import show
+from capacity.why.explain import account
 from kube import core, nodes
 from kube.autoscaling import ProvisioningRequest
 from kube.ours import Booking, CapacityPolicy, CapacityPool, ReservationStatus

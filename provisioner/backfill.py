@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 
-from capacity import loosen
-from capacity.loosen import Question
 from capacity.model import Snapshot
+from capacity.why import loosen
+from capacity.why.loosen import Question
 from provisioner.parameters import Terms
 
 MOST_INSTANTS = 16

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from capacity.fleet import Fleet, Stock
+from capacity.index.fleet import Fleet, Stock
 from capacity.model import Bystander, CapacityType, Labels, Node, Running
 from kube import core
 from kube.nodes import bystander

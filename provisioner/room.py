@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from capacity.fleet import stock_of, stocked
+from capacity.index.fleet import stock_of, stocked
 from capacity.model import Bystander, Gang, Holder, Node, Outcome, Plan, Preferences, Snapshot
 from capacity.snapshot import book
 

@@ -1,6 +1,6 @@
 """Whether any rule looks at the labels of a gang's pods: if none does, gangs that differ in them alone have the same plan."""
 
-from capacity.fleet import stock_of
+from capacity.index.fleet import stock_of
 from capacity.model import Gang, PodSet, Snapshot
 from capacity.requirements import PodTerm
 

@@ -9,8 +9,10 @@ from unittest.mock import patch
 
 from msgspec import structs
 
-from capacity import fit, mixes, neighbours, prove, requirements
+from capacity import fit, neighbours, requirements
 from capacity.model import PodSet
+from capacity.programme import mixes
+from capacity.proof import prove
 from kube import nodes, podspec, requests
 
 Anything = Callable[..., Any]

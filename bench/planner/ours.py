@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.planner.problems import HOST, Ask, Machine, Offer, Pods, Problem, text
 from capacity import model
-from capacity.columns import Vector
-from capacity.fleet import Fleet
+from capacity.index.columns import Vector
+from capacity.index.fleet import Fleet
 from capacity.plan import plan
 from capacity.snapshot import book
 from kube import core, nodes, podspec

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.planner.ours import gang, planned, snapshot
 from bench.planner.problems import Problem
-from capacity.fleet import stocked
+from capacity.index.fleet import stocked
 
 ROUNDS = 200
 ENOUGH = 200_000_000

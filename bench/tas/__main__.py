@@ -1,4 +1,4 @@
-"""`python -m bench.tas --cases N --seed S`: does capacity/tas.py assign as the real Kueue does? Exits 1 if it ever does not."""
+"""`python -m bench.tas --cases N --seed S`: does capacity/tas assign as the real Kueue does? Exits 1 if it ever does not."""
 
 import argparse
 import json
@@ -10,9 +10,9 @@ from typing import Any
 
 from bench.tas.cases import Case, cases, for_kueue
 from bench.tas.harness import answers
-from capacity.tas import assign
-from capacity.tas_domains import simulate
-from capacity.tas_room import RefusalError
+from capacity.tas.domains import simulate
+from capacity.tas.guarantee import assign
+from capacity.tas.room import RefusalError
 
 
 def main() -> None:

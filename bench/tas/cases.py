@@ -8,7 +8,7 @@ from typing import Any
 
 from capacity.fit import Host
 from capacity.model import HOSTNAME, Slices
-from capacity.tas_room import Request
+from capacity.tas.room import Request
 
 LEVELS = ("example.com/block", "example.com/rack", HOSTNAME)
 MARK = "example.com/mark."

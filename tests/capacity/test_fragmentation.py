@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from capacity.fleet import Fleet
 from capacity.fragmentation import lost, sizes, spare, usual
+from capacity.index.fleet import Fleet
 from capacity.model import Node, Plan, Running
 from capacity.plan import plan
 from tests.capacity.make import ANY, GPU, gang, node, pods, snapshot

@@ -1,6 +1,6 @@
 from capacity.model import ZONE
 from capacity.place import Placer, Unit, trim, units
-from capacity.supply import Member
+from capacity.programme.supply import Member
 from tests.capacity.make import RACK, node, offering
 
 KEYS = (ZONE, RACK)

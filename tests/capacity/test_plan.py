@@ -234,7 +234,7 @@ def test_a_search_that_is_cut_off_says_how_much_could_be_saved(monkeypatch: pyte
     best = plan(wanted, snapshot(small, large), ANY)
     assert isinstance(best, Plan)
     assert (best.cost, best.gap) == (10, 0)
-    monkeypatch.setattr("capacity.search.MAX_WORK", 0)
+    monkeypatch.setattr("capacity.programme.search.MAX_WORK", 0)
     first = plan(wanted, snapshot(small, large), ANY)
     assert isinstance(first, Plan)
     assert (first.cost, first.gap) == (18, 13)

@@ -21,7 +21,7 @@ from capacity.model import (
     Undecidable,
 )
 from capacity.plan import plan
-from capacity.prove import prove
+from capacity.proof.prove import prove
 from tests.capacity.oracle import Case, Host, least_packed_cost, least_safe_cost, packs, scheduled
 
 CPU, GPU = "cpu", "nvidia.com/gpu"
