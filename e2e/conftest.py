@@ -34,9 +34,13 @@ asyncio.set_event_loop(None)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what is missing before any test's own time begins to count."""
-    needed = any("controlplane" in getattr(item, "fixturenames", ()) for item in session.items)
-    if needed and build.missing() and not session.config.option.collectonly:
+    """Build what is missing before any test's own time begins to count. Raises UsageError for tests that can't run together."""
+    if session.config.option.collectonly:
+        return
+    used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if used >= {"admission", "stack"}:
+        raise pytest.UsageError("tests with fixtures admission and stack meet at one Lease: run them as the Makefile does, apart")
+    if "controlplane" in used and build.missing():
         build.ensure(plain())
 
 
