@@ -2,7 +2,7 @@
 
 from bench.planner.profiles import ROOT, Stats, charged
 
-PLAN, EMPTY = (f"{ROOT}/capacity/quick.py", 9, "_plan"), (f"{ROOT}/capacity/snapshot.py", 5, "<lambda>")
+PLAN, EMPTY = (f"{ROOT}/capacity/common/quick.py", 9, "_plan"), (f"{ROOT}/capacity/snapshot.py", 5, "<lambda>")
 REPLACE, SUM = ("/usr/lib/python3/dataclasses.py", 7, "replace"), ("~", 0, "<built-in method builtins.sum>")
 NUMPY = (f"{ROOT}/.venv/lib/numpy/core.py", 3, "take")
 
