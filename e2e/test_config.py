@@ -229,6 +229,23 @@ def test_a_toleration_added_later_is_looked_at_too(kubectl: Kubectl, policy: str
     kubectl("label", "pod", name, "-n", policy, "a=b")
 
 
+@pytest.mark.parametrize(
+    ("selector", "words"),
+    [pytest.param({"corral.dev/request": "b"}, "", id="with-a-booking"), pytest.param({}, "denied", id="with-none")],
+)
+def test_a_pod_that_is_held_is_looked_at_when_its_gate_goes(kubectl: Kubectl, policy: str, selector: Json, words: str) -> None:
+    body = pod(policy, BOOKED)
+    body["spec"]["schedulingGates"] = [{"name": "example.com/held"}]
+    name = body["metadata"]["name"]
+    kubectl("create", "-f", "-", stdin=json.dumps(body))
+    patch = json.dumps({"spec": {"schedulingGates": None, "nodeSelector": selector}})
+    if not words:
+        kubectl("patch", "pod", name, "-n", policy, "--type=merge", "-p", patch)
+        return
+    with pytest.raises(ControlPlaneError, match=words):
+        kubectl("patch", "pod", name, "-n", policy, "--type=merge", "-p", patch)
+
+
 def test_pods_from_before_the_policy_can_still_be_written_to(kubectl: Kubectl, policy: str) -> None:
     """Else their finalizers could never be removed. A pod that loses its owner stands for one that was there before."""
     labels = {"matchLabels": {"app": "x"}}
