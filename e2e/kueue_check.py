@@ -61,10 +61,27 @@ def set_up(
     corner.await_queue()
 
 
-def job(corner: Scenario, name: str, count: int, gpus: int = 8, seconds: int = 600, **topology: str) -> None:
-    """A Job whose pods ask Kueue for a topology: `required=RACK` is podset-required-topology, and so on."""
+def job(
+    corner: Scenario,
+    name: str,
+    count: int,
+    *,
+    gpus: int = 8,
+    seconds: int = 600,
+    only_gpus: bool = False,
+    labels: Mapping[str, str] | None = None,
+    **topology: str,
+) -> None:
+    """A Job whose pods ask Kueue for a topology: `required=RACK` is podset-required-topology, and so on.
+
+    `only_gpus` where the quota is tight or there are two flavors: with several resources Kueue 0.17.0 forgets in its second
+    pass which flavor all but one of them have, and counts their quota twice (kubernetes-sigs/kueue issue 9048).
+    """
     notes = {f"{ON_KUEUE}{key.replace('_', '-')}": value for key, value in topology.items()}
-    corner.job(name, count, seconds=seconds, notes=notes, tolerations=[GPU, BOOKED], **corner.pod_spec(gpus))
+    pod = corner.pod_spec(gpus)
+    if only_gpus:
+        pod["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    corner.job(name, count, seconds=seconds, labels=labels, notes=notes, tolerations=[GPU, BOOKED], **pod)
 
 
 def admitted(corner: Scenario, name: str) -> bool:

@@ -111,8 +111,8 @@ def test_pods_go_to_the_nodes_of_their_booking_and_to_no_other(corner: Scenario)
 def test_two_flavors_with_topologies(corner: Scenario, topology: dict[str, Any]) -> None:
     second = second_flavor(corner, **{ZONE: "east"})
     set_up(corner, queue=quotas(corner, {corner.name: 8, second: 16}))
-    job(corner, "first", 1, **topology)
-    job(corner, "second", 2, **topology)
+    job(corner, "first", 1, only_gpus=True, **topology)
+    job(corner, "second", 2, only_gpus=True, **topology)
     until(lambda: len(corner.bound("first") + corner.bound("second")) == 3, what="both bound")
     assert assignment(corner, "first")["flavors"]["nvidia.com/gpu"] == corner.name
     assert assignment(corner, "second")["flavors"]["nvidia.com/gpu"] == second
@@ -121,17 +121,20 @@ def test_two_flavors_with_topologies(corner: Scenario, topology: dict[str, Any])
 
 @pytest.mark.row("3.8-05", "3.8-06", "3.8-10")
 def test_the_check_on_one_of_two_flavors(corner: Scenario) -> None:
-    """The first flavor has one node that is there and no check; what does not fit it goes to the second: nodes are bought."""
+    """The first flavor has one node that is there and no check; what does not fit it goes to the second: nodes are bought.
+
+    Who may land on the first flavor doesn't tolerate our taint: the guard of booked room keeps out whoever does without a booking.
+    """
     second, node = second_flavor(corner, **{ZONE: "east"}), f"{corner.name}-there"
     corner.adopt(node)
     corner.kubectl("label", "node", node, f"{ZONE}=old", f"{RACK}=old", "old=true")
     until(lambda: is_true(corner.node(node), "Ready"))
     queue = quotas(corner, {corner.name: 64, second: 64}, check_on=(second,))
-    set_up(corner, flavors={"nodeLabels": {"old": "true", "corner": corner.name}}, queue=queue)
-    job(corner, "bought", 2, required_topology=RACK)
+    set_up(corner, flavors={"nodeLabels": {"old": "true", "corner": corner.name}, "tolerations": [GPU]}, queue=queue)
+    job(corner, "bought", 2, only_gpus=True, required_topology=RACK)
     until(lambda: len(corner.bound("bought")) == 2, what="bound on what was bought")
     assert assignment(corner, "bought")["flavors"]["nvidia.com/gpu"] == second
-    job(corner, "there", 1, required_topology=RACK)
+    corner.job("there", 1, notes={f"{ON_KUEUE}required-topology": RACK}, tolerations=[GPU])
     until(lambda: corner.bound("there") == [node], what="bound on the node that was there")
     assert "delayedTopologyRequest" not in assignment(corner, "there")
     assert len(corner.requests()) == 1

@@ -66,9 +66,9 @@ def test_limits_alone_will_do_and_kueue_may_be_restarted_meanwhile(corner: Scena
 @pytest.mark.row("3.7-09", "3.8-15")
 def test_a_job_that_found_no_quota_comes_in_when_another_has_finished(corner: Scenario) -> None:
     set_up(corner, queue=quotas(corner, {corner.name: 16}))
-    job(corner, "first", 2, seconds=3, required_topology=RACK)
+    job(corner, "first", 2, seconds=3, only_gpus=True, required_topology=RACK)
     until(lambda: admitted(corner, "first"))
-    job(corner, "second", 2, required_topology=RACK)
+    job(corner, "second", 2, only_gpus=True, required_topology=RACK)
     until(lambda: condition(corner.workload("second"), "QuotaReserved").get("status") == "False")
     assert "admission" not in corner.workload("second")["status"]
     until(lambda: is_true(corner.workload("first"), "Finished"))
@@ -79,11 +79,11 @@ def test_a_preempted_gang_gives_its_nodes_back_and_comes_again(corner: Scenario)
     """Kueue 0.17.0 leaves the old request where it is: it must hold nothing, nor let the gang start on nodes that are gone."""
     set_up(corner, sources=("reserved",), queue=quotas(corner, {corner.name: 16}))
     corner.apply({"apiVersion": KUEUE, "kind": "WorkloadPriorityClass", "metadata": {"name": corner.name}, "value": 1000})
-    job(corner, "low", 2, required_topology=RACK)
+    job(corner, "low", 2, only_gpus=True, required_topology=RACK)
     until(lambda: len(corner.bound("low")) == 2, what="the first runs")
     first = corner.bookings()[0]["metadata"]["name"]
     labels = {"kueue.x-k8s.io/priority-class": corner.name}
-    corner.job("high", 2, labels=labels, notes={f"{ON_KUEUE}required-topology": RACK}, tolerations=[GPU, BOOKED])
+    job(corner, "high", 2, only_gpus=True, labels=labels, required_topology=RACK)
     until(lambda: len(corner.bound("high")) == 2, what="the second runs in its place")
     assert is_true(corner.workload("low"), "Evicted")
     until(lambda: phase(corner, first) in ("", "Released"), what="the first's booking is over")
