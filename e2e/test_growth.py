@@ -81,23 +81,26 @@ def test_a_job_grows_by_one_machine_and_gives_all_back_when_it_ends(corner: Scen
     assert len(corner.machines()) == 3
 
 
-def test_a_grown_job_that_was_stopped_comes_again_on_machines_of_its_own(corner: Scenario) -> None:
-    """Its template selects the first booking's key ever after: Kueue restores it from the slice, which has that key."""
+def test_a_grown_job_that_was_stopped_is_asked_for_anew_and_gives_back_what_it_had(corner: Scenario) -> None:
+    """Its template selects the first booking's key ever after: Kueue restores it from the slice, which has that key.
+
+    Kueue 0.17.0 fails to start such a job (FailedToStart), for a mark of its own that it restores, too: nothing may be left then.
+    """
     corner.set_up()
     start(corner, 1, completions=100)
+    [first] = corner.bookings()
     resize(corner, 2)
     until(lambda: len(running(corner)) == 2, seconds=SLOW, what="the second pod runs")
     old = {each["metadata"]["name"] for each in corner.bookings()}
     name = latest(corner)["metadata"]["name"]
-    for active in ("false", "true"):
-        patch = f'{{"spec":{{"active":{active}}}}}'
+    for active in (False, True):
+        patch = json.dumps({"spec": {"active": active}})
         corner.kubectl("patch", "workload", name, "-n", corner.namespace, "--type", "merge", "-p", patch)
-        until(lambda active=active: is_true(latest(corner), "QuotaReserved") == (active == "true"), seconds=SLOW)  # type: ignore[misc]
-    until(lambda: len(running(corner)) == 2, seconds=SLOW, what="both run again")
-    new = [each for each in corner.bookings() if each["metadata"]["name"] not in old]
-    assert [each["spec"]["podSets"][0]["count"] for each in new] == [2]
-    until(lambda: len(corner.alive()) == 2, seconds=SLOW, what="the old machines are given back")
-    assert {machine["node"] for machine in corner.alive()} == set(running(corner).values())
+        until(lambda active=active: is_true(latest(corner), "QuotaReserved") == active, seconds=SLOW)  # type: ignore[misc]
+    [pods] = until(lambda: [b["spec"]["podSets"][0] for b in corner.bookings() if b["metadata"]["name"] not in old], seconds=SLOW)
+    assert (pods["count"], pods["inherited"]) == (2, [first["spec"]["podSets"][0]["label"]])
+    corner.kubectl("delete", "job", "grows", "-n", corner.namespace)
+    until(lambda: not corner.alive(), seconds=SLOW, what="all is given back")
 
 
 def test_what_is_added_stays_in_the_rack_of_the_rest(corner: Scenario) -> None:
@@ -107,8 +110,12 @@ def test_what_is_added_stays_in_the_rack_of_the_rest(corner: Scenario) -> None:
     until(lambda: len(running(corner)) == 2)
     before = running(corner)
     resize(corner, 3)
-    [asked] = until(lambda: [each for each in corner.requests() if condition(each, "Provisioned")], seconds=SLOW)
-    assert asked["spec"]["podSets"][0]["count"] == 1
-    assert condition(asked, "Provisioned")["reason"] == "GangIncomplete"
+
+    def waits() -> list[Json]:
+        found = [each for each in corner.requests() if each["spec"]["podSets"][0]["count"] == 1]
+        return [each for each in found if condition(each, "Provisioned")]
+
+    [asked] = until(waits, seconds=SLOW, what="one machine more is asked for")
+    assert f"node selector asks for {RACK}=" in condition(asked, "Provisioned")["message"]
     assert len(corner.machines()) == 2
     assert running(corner) == before
