@@ -10,7 +10,9 @@ from capacity.programme.question import Question, question
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`count` alike nodes of the plan, the roles whose pods are let in, and how many of each may ever be on one."""
+    """`count` alike nodes of the plan, the roles whose pods are let in, and how many of each may ever be on one. No two places of
+    a plan have the same name.
+    """
 
     name: str
     where: Host
@@ -41,9 +43,9 @@ def places_of(asked: Question, plan: Plan) -> tuple[list[Place], list[str]]:
     """The nodes as kube-scheduler sees them, and where the plan promises more than they hold."""
     found = [_place(asked, use.node.name, host(use.node), 1, use.node, use.pods) for use in plan.uses]
     flaws = []
-    for purchase in plan.purchases:
-        where = new_host(purchase.offering, asked.snapshot.topology_keys)
-        found.append(_place(asked, purchase.offering.name, where, purchase.count, None, purchase.pods))
+    for number, purchase in enumerate(plan.purchases):  # several may be of one offering
+        where, name = new_host(purchase.offering, asked.snapshot.topology_keys), f"{purchase.offering.name}#{number}"
+        found.append(_place(asked, name, where, purchase.count, None, purchase.pods))
     for place, pods in zip(found, [*(use.pods for use in plan.uses), *(one.pods for one in plan.purchases)], strict=True):
         for index, role in enumerate(asked.roles):
             most = max((pods.get(member.name, 0) for member in role.members), default=0)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from capacity.model import HOSTNAME, Gang, Node, Plan, PodSet, Preferences, Snapshot, Undecidable
+from capacity.model import HOSTNAME, ZONE, Gang, Node, Plan, PodSet, Preferences, Snapshot, Undecidable
 from capacity.plan import plan
+from tests.capacity.make import GPU, offering, snapshot
 
 RACK = "rack"
 BIG = PodSet("big", 1, {"gpu": 8, "pods": 1})
@@ -54,3 +55,15 @@ def test_levels_are_those_of_kueues_topology() -> None:
     """The planner's own levels know racks; Kueue's Topology here has rows, of which the nodes know nothing."""
     pods = (PodSet("v", 1, {"gpu": 8, "pods": 1}, placed_by_kueue=True, levels=("row", HOSTNAME)),)
     assert not isinstance(outcome(Gang("g", pods, one_mark=True), node("a", 8)), Plan)
+
+
+def test_new_nodes_of_one_offering_that_pods_share_differently_are_different_nodes() -> None:
+    """A leader and its three workers fill two machines of two slots: one has the leader, both have workers."""
+    pods = tuple(
+        PodSet(name, count, {GPU: 4, "pods": 1}, required_topology=RACK, topology_group="g", placed_by_kueue=True)
+        for name, count in (("leader", 1), ("workers", 3))
+    )
+    machines = offering("o", 2, domain={ZONE: "z", RACK: "r"})
+    found = plan(Gang("g", pods, one_mark=True), snapshot(machines), Preferences())
+    assert isinstance(found, Plan)
+    assert sum(purchase.count for purchase in found.purchases) == 2
