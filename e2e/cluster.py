@@ -145,6 +145,15 @@ class Cluster:
         items = self.get(resources.EVENTS)["items"]
         return {each["reason"]: each["note"] for each in items if each["regarding"]["kind"] == "Workload"}
 
+    def told(self, reason: str, words: str) -> None:
+        """Waits until an event about a Workload says so: events go out beside the work, and may come after what they tell of."""
+
+        def found() -> bool:
+            said = (each for each in self.get(resources.EVENTS)["items"] if each["regarding"]["kind"] == "Workload")
+            return any(each["reason"] == reason and words in each["note"] for each in said)
+
+        eventually(found)
+
     # --- play the provisioner
 
     def answer(

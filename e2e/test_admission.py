@@ -49,8 +49,8 @@ def test_a_gang_is_admitted_onto_its_booked_nodes(cluster: Cluster, kubectl: Kub
         assert set(bound(cluster)) == {f"{cluster.namespace}-{number}" for number in range(4)}
     finally:
         kubectl("delete", "node", "--selector", f"pool={cluster.namespace}", "--wait=false")
-    assert "from Pending to Ready" in cluster.events()["AdmissionCheckUpdated"]
-    assert request["metadata"]["name"] in cluster.events()["ProvisioningRequestCreated"]
+    cluster.told("AdmissionCheckUpdated", "from Pending to Ready")
+    cluster.told("ProvisioningRequestCreated", request["metadata"]["name"])
 
 
 def bound(cluster: Cluster) -> list[str]:
@@ -66,7 +66,7 @@ def test_a_failed_attempt_is_followed_by_another(cluster: Cluster) -> None:
     cluster.answer(first, "Failed", reason="GangIncomplete", message="3 of 4 nodes")
     eventually(lambda: cluster.is_true("Evicted"))
     assert cluster.entry()["message"].startswith("Attempt 1 of 2 failed: GangIncomplete: 3 of 4 nodes")
-    assert "from Pending to Retry" in cluster.events()["AdmissionCheckUpdated"]
+    cluster.told("AdmissionCheckUpdated", "from Pending to Retry")
     second = cluster.request(attempt=2)
     assert second["metadata"]["name"] != first["metadata"]["name"]
     assert cluster.entry()["retryCount"] == 1
@@ -107,7 +107,7 @@ def test_the_end_of_attempts_deactivates_the_workload(cluster: Cluster, limit: i
     cluster.answer(cluster.request(), "Failed", reason=reason, message="words")
     eventually(lambda: cluster.workload()["spec"]["active"] is False)
     eventually(lambda: not cluster.requests())
-    assert message in cluster.events()["AdmissionCheckUpdated"]
+    cluster.told("AdmissionCheckUpdated", message)
     eventually(lambda: cluster.entry()["state"] == "Pending")
 
 
@@ -258,7 +258,7 @@ def test_a_template_that_the_api_server_refuses_is_the_users_mistake(cluster: Cl
     spec = {"queueName": "queue", "podSets": [{"name": "main", "count": 2, "template": template}]}
     cluster.apply(made(KUEUE, "Workload", "by-hand", cluster.namespace, spec=spec))
     eventually(lambda: cluster.workload() and cluster.workload()["spec"].get("active") is False)
-    assert "Limit must be set" in cluster.events()["AdmissionCheckUpdated"]
+    cluster.told("AdmissionCheckUpdated", "Limit must be set")
 
 
 def test_the_policy_is_not_the_users_to_choose(cluster: Cluster) -> None:
@@ -266,7 +266,7 @@ def test_the_policy_is_not_the_users_to_choose(cluster: Cluster) -> None:
     cluster.job(annotations={"provreq.kueue.x-k8s.io/policy": "generous"})
     eventually(lambda: cluster.workload() and cluster.workload()["spec"]["active"] is False)
     assert not cluster.requests()
-    assert "provreq.kueue.x-k8s.io/policy" in cluster.events()["AdmissionCheckUpdated"]
+    cluster.told("AdmissionCheckUpdated", "provreq.kueue.x-k8s.io/policy")
 
 
 @pytest.mark.row("3.10-11")

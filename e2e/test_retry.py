@@ -66,7 +66,7 @@ def test_a_backoff_holds_no_quota(cluster: Cluster) -> None:
     evicted = cluster.condition("Evicted")
     assert (evicted["reason"], evicted["message"]) == ("AdmissionCheck", f"{words}; no quota is held until the next try")
     assert not cluster.requests()
-    assert cluster.events()["EvictedForBackoff"] == evicted["message"]
+    cluster.told("EvictedForBackoff", evicted["message"])
 
     reserved = eventually(lambda: condition(workload_after_backoff(cluster), "QuotaReserved"))
     assert instant(reserved) >= datetime.fromisoformat(due)
@@ -75,11 +75,7 @@ def test_a_backoff_holds_no_quota(cluster: Cluster) -> None:
     assert cluster.entry()["retryCount"] == 2
     fail(cluster, 3)
     eventually(lambda: cluster.workload()["spec"]["active"] is False)
-    assert any("Rejected with message: Gave up after 3 attempts" in note for note in notes(cluster))
-
-
-def notes(cluster: Cluster) -> list[str]:
-    return [each["note"] for each in cluster.get(resources.EVENTS)["items"]]
+    cluster.told("AdmissionCheckUpdated", "Rejected with message: Gave up after 3 attempts")
 
 
 def workload_after_backoff(cluster: Cluster) -> Json:

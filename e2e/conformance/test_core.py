@@ -179,7 +179,7 @@ def test_rejected_resets_all_checks(cluster: Cluster) -> None:
     eventually(lambda: cluster.condition("Evicted").get("reason") == "DeactivatedDueToAdmissionCheck")
     assert cluster.workload()["spec"]["active"] is False
     eventually(lambda: {state for state, _ in states(cluster).values()} == {"Pending"} and not cluster.requests())
-    assert cluster.events()["AdmissionCheckRejected"].endswith("was Rejected: InvalidArgument: words")
+    cluster.told("AdmissionCheckRejected", "was Rejected: InvalidArgument: words")
     eventually(lambda: not cluster.is_true("QuotaReserved"))
 
 

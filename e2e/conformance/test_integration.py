@@ -85,7 +85,7 @@ def test_without_retries_the_first_failure_rejects(cluster: Cluster) -> None:
     cluster.answer(cluster.request(), "Failed", reason="GangIncomplete", message="no room")
     eventually(lambda: cluster.condition("Evicted").get("reason") == "DeactivatedDueToAdmissionCheck")
     assert cluster.workload()["spec"]["active"] is False
-    assert "Gave up after 1 attempt: GangIncomplete: no room" in cluster.events()["AdmissionCheckRejected"]
+    cluster.told("AdmissionCheckRejected", "Gave up after 1 attempt: GangIncomplete: no room")
     eventually(lambda: cluster.entry()["state"] == "Pending" and not cluster.is_true("QuotaReserved"))
 
 
@@ -112,8 +112,7 @@ def test_a_booking_that_expired_is_followed_by_another(cluster: Cluster) -> None
     cluster.answer(first, "Provisioned", message="all there")
     cluster.answer(first, "BookingExpired", reason="BookingExpired", message="nobody came")
     cluster.provision(cluster.request(2))
-    notes = [each["note"] for each in cluster.get(resources.EVENTS)["items"] if each["reason"] == "AdmissionCheckUpdated"]
-    assert any("Booking expired: BookingExpired: nobody came" in note for note in notes)
+    cluster.told("AdmissionCheckUpdated", "Booking expired: BookingExpired: nobody came")
     eventually(lambda: cluster.is_true("Admitted"))
 
 

@@ -211,4 +211,4 @@ def test_rejected_outlasts_the_wait_of_another(cluster: Cluster) -> None:
     eventually(lambda: states(cluster)[cluster.namespace][0] == "Rejected")
     holds(lambda: cluster.is_true("QuotaReserved") and cluster.entry()["state"] == "Rejected", 1)
     eventually(lambda: cluster.workload()["spec"]["active"] is False)
-    assert "InvalidArgument: no such policy" in cluster.events()["AdmissionCheckRejected"]
+    cluster.told("AdmissionCheckRejected", "InvalidArgument: no such policy")
