@@ -114,7 +114,7 @@ def test_a_big_gang_gets_its_turn_before_small_ones_that_came_later(corner: Scen
     corner.set_up(sources=("reserved",), policy={"timeouts": {"queued": "10m", "provision": "5m", "booking": "5m"}})
     small = 0
     for small in range(1, 5):
-        corner.job(f"small-{small}", 1, seconds=4)
+        corner.job(f"small-{small}", 1, seconds=8)
     until(lambda: is_true(corner.workload("small-1"), "Admitted"), what="the small ones run")
     corner.job("big", 4, seconds=4)
     until(lambda: any("big" in each["metadata"]["name"] for each in corner.requests()))
