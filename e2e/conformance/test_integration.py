@@ -54,7 +54,7 @@ def test_a_request_is_there_as_long_as_quota_is_reserved(cluster: Cluster) -> No
     cluster.answer(request, "Accepted")
     hold(cluster, "Hold")
     eventually(lambda: cluster.condition("QuotaReserved")["status"] == "False" and not cluster.requests())
-    assert not cluster.get(resources.POD_TEMPLATES)["items"]
+    eventually(lambda: not cluster.get(resources.POD_TEMPLATES)["items"])
     assert not cluster.condition("Evicted")
     hold(cluster, "None")
     again = cluster.request()
@@ -92,7 +92,7 @@ def test_without_retries_the_first_failure_rejects(cluster: Cluster) -> None:
 @pytest.mark.row("3.5-11", "3.5-15")
 def test_three_attempts(cluster: Cluster) -> None:
     """While the workload is out of the queue, the entry says Pending and nothing else."""
-    cluster.queue(retry=QUICK | {"limit": 2})
+    cluster.queue(retry={"limit": 2, "backoff": "4s", "maxBackoff": "4s"})  # long enough to look in
     cluster.job()
     for attempt in (1, 2):
         cluster.answer(cluster.request(attempt), "Failed", reason="GangIncomplete", message="no room")
