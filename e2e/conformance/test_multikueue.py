@@ -87,4 +87,4 @@ def test_a_copy_that_the_manager_takes_back_needs_nothing(cluster: Cluster, mana
     assert cluster.is_true("QuotaReserved")
     say(manager, manager.namespace, "Rejected")
     eventually(lambda: not cluster.workload() and not cluster.requests())
-    assert not cluster.get(resources.POD_TEMPLATES)["items"]
+    eventually(lambda: not cluster.get(resources.POD_TEMPLATES)["items"])
