@@ -53,7 +53,8 @@ def set_up(
         "podSetUpdates": {"nodeSelector": [MARK]},
         "retryStrategy": RETRY,
     }
-    corner.apply(made("ProvisioningRequestConfig", name, base | dict(config or {})))
+    whole = {key: value for key, value in {**base, **(config or {})}.items() if value is not None}
+    corner.apply(made("ProvisioningRequestConfig", name, whole))
     controller = {"controllerName": "kueue.x-k8s.io/provisioning-request", "parameters": parameters}
     corner.apply(made("AdmissionCheck", name, controller))
     corner.apply(made("ClusterQueue", name, {**corner.queue(), **(queue or {})}))

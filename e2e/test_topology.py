@@ -123,7 +123,7 @@ def test_two_flavors_with_topologies(corner: Scenario, topology: dict[str, Any])
 def test_the_check_on_one_of_two_flavors(corner: Scenario) -> None:
     """The first flavor has one node that is there and no check; what does not fit it goes to the second: nodes are bought.
 
-    Who may land on the first flavor doesn't tolerate our taint: the guard of booked room keeps out whoever does without a booking.
+    What may land on the first flavor doesn't tolerate our taint: the guard of booked room refuses pods that do without a booking.
     """
     second, node = second_flavor(corner, **{ZONE: "east"}), f"{corner.name}-there"
     corner.adopt(node)
