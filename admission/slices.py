@@ -30,9 +30,10 @@ def running(workload: Workload, find: Find) -> Mapping[str, int]:
     A slice that was evicted since has stopped the job with all its pods. Where an older slice can't be looked up, nothing is
     taken to run: the whole size is asked for again, rather than too little.
     """
-    while elastic(workload) and workload.condition("Evicted") is None:
-        key = replaces(workload)
-        older = find(key) if key else None
+    passed: set[tuple[str, str]] = set()  # anybody may write the annotation, even so that slices go round in a circle
+    while elastic(workload) and workload.condition("Evicted") is None and (key := replaces(workload)) and key not in passed:
+        passed.add(key)
+        older = find(key)
         if older is None or not _replaced(older) or job_of(older) != job_of(workload):
             return {}
         if older.admitted:

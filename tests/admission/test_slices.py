@@ -67,6 +67,22 @@ def test_pods_that_run(older: list[Workload], newest: Workload, expected: dict[s
     assert running(newest, known.get) == expected
 
 
+def test_slices_in_a_circle_are_walked_once() -> None:
+    around = {
+        ("team", "a"): slice_("a", 4, HELD, REPLACED, replaces="b"),
+        ("team", "b"): slice_("b", 6, HELD, REPLACED, replaces="a"),
+    }
+    asked: list[tuple[str, str]] = []
+
+    def find(key: tuple[str, str]) -> Workload | None:
+        asked.append(key)
+        assert len(asked) < 9, "goes round for ever"
+        return around.get(key)
+
+    assert running(slice_("c", 8, HELD, replaces="b"), find) == {}
+    assert asked == [("team", "b"), ("team", "a")]
+
+
 @pytest.mark.parametrize(
     ("wanted", "reserved", "runs", "expected"),
     [
