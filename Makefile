@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: bench-admission bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner conformance
+.PHONY: agreement bench-admission bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner conformance
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)

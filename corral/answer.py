@@ -61,9 +61,13 @@ def _lines(facts: Facts) -> Iterator[str]:
 
 
 def _rejected(workload: Workload, facts: Facts) -> Iterator[str]:
+    """By a check, or deactivated for another reason: by its user, say (Kueue v0.17.0 joins `Deactivated` with the cause)."""
     evicted = workload.condition("Evicted")
     name, namespace = workload.metadata.name, workload.metadata.namespace
-    yield f"REJECTED {_age(evicted, facts.now)}: {facts.rejection or _text(evicted)}"
+    if evicted is None or evicted.reason.endswith("AdmissionCheck"):
+        yield f"REJECTED {_age(evicted, facts.now)}: {facts.rejection or _text(evicted)}"
+    else:
+        yield f"DEACTIVATED {_age(evicted, facts.now)}: {_text(evicted)}"
     yield f"  try again: kubectl patch workloads.kueue.x-k8s.io {name} -n {namespace}"
     yield """    --type merge -p '{"spec":{"active":true}}'"""
 

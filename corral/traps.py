@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from kube.kueue import ClusterQueue, ResourceFlavor, TopologyRequest, Workload
-from kube.levels import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
+from kube.levels import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY, SLICE_TOPOLOGY
 
 
 def traps(
@@ -37,13 +37,20 @@ def _without_topology(workload: Workload) -> Iterator[str]:
 
 
 def _written(request: TopologyRequest | None) -> tuple[str, str] | None:
-    """Kueue's annotation, and what does the same here."""
+    """Kueue's annotation, and what does the same here; None for what Kueue adds to every pod set by itself, such as the label of
+    a pod's index (v0.17.0, pkg/workload/workload.go IsExplicitlyRequestingTAS).
+    """
     if request is None:
         return None
     for kind, key, own in (
         ("required", request.required, REQUIRED_TOPOLOGY),
         ("preferred", request.preferred, PREFERRED_TOPOLOGY),
+        ("slice-required", request.pod_set_slice_required_topology, SLICE_TOPOLOGY),
     ):
         if key:
             return f"kueue.x-k8s.io/podset-{kind}-topology", f"write {own}: {key} in its place"
+    if request.podset_slice_required_topology_constraints:
+        return "kueue.x-k8s.io/podset-slice-required-topology-constraints", "remove it: slices within slices are not planned for"
+    if request.unconstrained is None:
+        return None
     return "kueue.x-k8s.io/podset-unconstrained-topology", "remove it: pods are placed as the policy says"

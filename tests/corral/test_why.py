@@ -115,6 +115,12 @@ def waiting(topology: Json | None, *, flavor: Json, **rule: Any) -> Api:
         pytest.param(
             {"preferred": "rack"}, "preferred", "write corral.dev/preferred-topology: rack in its place", id="preferred"
         ),
+        pytest.param(
+            {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2},
+            "slice-required",
+            "write corral.dev/slice-topology: rack in its place",
+            id="slices",
+        ),
         pytest.param({"unconstrained": True}, "unconstrained", "remove it: pods are placed as the policy says", id="anywhere"),
     ],
 )
@@ -136,6 +142,7 @@ async def test_the_trap_of_a_flavor_with_topology_and_our_check() -> None:
     ("topology", "flavor", "rule"),
     [
         pytest.param(None, {}, {}, id="no topology at all"),
+        pytest.param({"podIndexLabel": "batch.kubernetes.io/job-completion-index"}, {}, {}, id="what Kueue adds to every job"),
         pytest.param(
             {"required": "rack"}, {"topologyName": "t"}, {"onFlavors": ["other"]}, id="a flavor that our check leaves out"
         ),
@@ -143,3 +150,16 @@ async def test_the_trap_of_a_flavor_with_topology_and_our_check() -> None:
 )
 async def test_no_trap(topology: Json | None, flavor: Json, rule: Json) -> None:
     assert len(await told(waiting(topology, flavor=flavor, **rule))) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        pytest.param("DeactivatedDueToAdmissionCheck", "REJECTED", id="by a check"),
+        pytest.param("Deactivated", "DEACTIVATED", id="by its user"),
+    ],
+)
+async def test_who_deactivated_it(reason: str, word: str) -> None:
+    spec, status = {"queueName": "q", "active": False}, {"conditions": [condition("Evicted", reason=reason, message="why")]}
+    first, *_ = await told(Api({**CLUSTER, "workloads": [{**WORKLOAD, "spec": spec, "status": status}]}))
+    assert first.startswith(f"{word} ")
