@@ -20,6 +20,7 @@ from kube.kueue import (
 from kube.levels import JOBSET, LWS
 from kube.makers import STATEFUL_SET, JobSet, LeaderWorkerSet, Maker, StatefulSet
 from kube.ours import CapacityPolicy
+from kube.resources import JOB_SETS, LEADER_WORKER_SETS, STATEFUL_SETS
 from runtime.store import Store
 
 BY_WORKLOAD = "workload uid"
@@ -156,14 +157,15 @@ def _maker(stores: Stores, workload: Workload) -> Maker | None:
     Raises _MakerMissingError while the store doesn't show it: without its word a gang could be taken for one that shares its
     domains.
     """
-    known: dict[str, Store[JobSet] | Store[LeaderWorkerSet] | Store[StatefulSet]] = {
-        JOBSET: stores.job_sets,
-        LWS: stores.leader_worker_sets,
-        STATEFUL_SET: stores.stateful_sets,
+    known: dict[tuple[str, str], Store[JobSet] | Store[LeaderWorkerSet] | Store[StatefulSet]] = {
+        (JOB_SETS.group, JOBSET): stores.job_sets,
+        (LEADER_WORKER_SETS.group, LWS): stores.leader_worker_sets,
+        (STATEFUL_SETS.group, STATEFUL_SET): stores.stateful_sets,  # other groups have a kind of that name, too
     }
     for owner in workload.metadata.owner_references:
-        if owner.kind in known:
-            found = known[owner.kind].get((workload.metadata.namespace, owner.name))
+        store = known.get((owner.api_version.partition("/")[0], owner.kind))
+        if store is not None:
+            found = store.get((workload.metadata.namespace, owner.name))
             if found is None or found.metadata.uid != owner.uid:
                 raise _MakerMissingError(f'{owner.kind} "{owner.name}" of the workload is not there (yet)')
             return found

@@ -484,10 +484,14 @@ async def test_what_is_missing_is_named(world: World, missing: str, words: str) 
     assert world.client.writes == ["apply workloads"]
 
 
-def of_job_set() -> Workload:
+def made_by(api_version: str, kind: str) -> Workload:
     given = workload()
-    owner = OwnerReference(kind="JobSet", name="llm", uid="js-uid", controller=True)
+    owner = OwnerReference(api_version=api_version, kind=kind, name="llm", uid="js-uid", controller=True)
     return structs.replace(given, metadata=structs.replace(given.metadata, owner_references=(owner,)))
+
+
+def of_job_set() -> Workload:
+    return made_by("jobset.x-k8s.io/v1alpha2", "JobSet")
 
 
 def job_set(uid: str) -> JobSet:
@@ -511,6 +515,16 @@ async def test_the_job_set_behind_a_workload_is_waited_for(world: World, there: 
     world.put(world.stores.job_sets, job_set("js-uid"))
     notes = world.attempt(of_job_set()).members[0].template["metadata"]["annotations"]
     assert notes["alpha.jobset.sigs.k8s.io/exclusive-topology"] == "rack"
+
+
+async def test_a_stateful_set_of_another_group_is_not_waited_for(world: World) -> None:
+    await world.turn(made_by("apps.kruise.io/v1beta1", "StatefulSet"))
+    assert world.client.calls[-1] == "create provisioningrequests"
+
+
+async def test_a_stateful_set_is_waited_for(world: World) -> None:
+    await world.turn(made_by("apps/v1", "StatefulSet"))
+    assert world.client.entries[0]["message"] == 'StatefulSet "llm" of the workload is not there (yet)'
 
 
 async def test_gone_workload_and_foreign_checks_are_nobody_s_business(world: World) -> None:
