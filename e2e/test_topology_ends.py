@@ -24,10 +24,11 @@ from e2e.scenario import RACK, Scenario, condition, is_true, until
 
 
 def test_what_fits_in_no_rack_is_told_and_never_bought(corner: Scenario) -> None:
-    set_up(corner, sources=("reserved",), policy={"timeouts": {"queued": "3s", "provision": "60s", "booking": "30s"}})
+    set_up(corner, sources=("reserved",), policy={"timeouts": {"queued": "20s", "provision": "60s", "booking": "30s"}})
     job(corner, "wide", 3, required_topology=RACK)
     until(lambda: is_true(corner.requests()[0], "Failed"), what="the first request fails")
-    assert condition(corner.requests()[0], "Failed")["reason"] == "TopologyUnsatisfied"
+    told = condition(corner.requests()[0], "Failed")
+    assert told["reason"] == "TopologyUnsatisfied", told["message"]
     until(lambda: corner.workload("wide")["spec"].get("active") is False, what="Kueue gives up after its retry")
     assert [each["metadata"]["name"] for each in corner.requests()] == [request_of(corner, "wide", 2)]
     assert not corner.machines()
