@@ -4,20 +4,17 @@ As in Kueue v0.17.0 (pkg/workloadslicing): the older slice is Finished as soon a
 on; pods that come on top wait, gated, until the new slice is admitted. A job that shrinks has its count lowered in place.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from admission.decide import LOOK_AGAIN, Change, Decision, State, View, bounded, current_of
 from admission.gang import Member
 from kube.kueue import Workload
-from kube.slices import job_of, replaces
+from kube.slices import Find, before
 
 ELASTIC = "kueue.x-k8s.io/elastic-job"
 REPLACED = "WorkloadSliceReplaced"
-
-Find = Callable[[tuple[str, str]], Workload | None]
-"""A Workload by (namespace, name)."""
 
 
 def elastic(workload: Workload) -> bool:
@@ -30,16 +27,20 @@ def running(workload: Workload, find: Find) -> Mapping[str, int]:
     A slice that was evicted since has stopped the job with all its pods. Where an older slice can't be looked up, nothing is
     taken to run: the whole size is asked for again, rather than too little.
     """
-    passed: set[tuple[str, str]] = set()  # anybody may write the annotation, even so that slices go round in a circle
-    while elastic(workload) and workload.condition("Evicted") is None and (key := replaces(workload)) and key not in passed:
-        passed.add(key)
-        older = find(key)
-        if older is None or not _replaced(older) or job_of(older) != job_of(workload):
+    if not _may_go_on(workload):
+        return {}
+    for older in before(workload, find):
+        if not _replaced(older):
             return {}
         if older.admitted:
             return {} if older.evicted else {each.name: each.count for each in older.spec.pod_sets}
-        workload = older
+        if not _may_go_on(older):
+            return {}
     return {}
+
+
+def _may_go_on(workload: Workload) -> bool:
+    return elastic(workload) and workload.condition("Evicted") is None
 
 
 def added(workload: Workload, gang: Iterable[Member], runs: Mapping[str, int]) -> tuple[Member, ...]:

@@ -16,7 +16,8 @@ from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import decode
 from kube.resources import BOOKINGS, NODES, PODS
-from provisioner import launches, marks, slices, tellings
+from kube.slices import before
+from provisioner import launches, marks, tellings
 from provisioner.clouds.base import CloudError, ErrorKind
 from provisioner.lifecycle import next_step
 from provisioner.observing import Observer
@@ -213,7 +214,7 @@ def controller(reconciler: BookingReconciler, state: State) -> Controller[str]:
         return named(state.bookings.by(BOOKINGS_BY_REQUEST, request.metadata.uid))
 
     def of_workload(workload: Workload) -> list[str]:
-        whose = (workload, *slices.before(workload, state.workloads.get))
+        whose = (workload, *before(workload, state.workloads.get))
         return [name for each in whose for name in named(state.bookings.by(BOOKINGS_BY_WORKLOAD, each.metadata.uid))]
 
     def of_node(node: core.Node) -> Iterable[str]:

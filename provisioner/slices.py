@@ -7,21 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from kube.kueue import Workload
-from kube.slices import job_of, replaces
+from kube.slices import job_of
 from kube.times import instant
 
 Key = tuple[str, str]
 """(namespace, name)."""
-
-
-def before(workload: Workload, find: Callable[[Key], Workload | None]) -> Sequence[Workload]:
-    """The slices of the same job that it stands in for, the newest first."""
-    found: list[Workload] = []
-    while (key := replaces(found[-1] if found else workload)) and (older := find(key)):
-        if job_of(older) != job_of(workload) or older in (workload, *found):
-            break
-        found.append(older)
-    return found
 
 
 def after(workload: Workload, naming: Callable[[Key], Iterable[Workload]]) -> Sequence[Workload]:

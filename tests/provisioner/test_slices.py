@@ -10,7 +10,8 @@ import pytest
 
 from kube.kueue import Workload
 from kube.meta import decode
-from provisioner.slices import after, before, lives_on
+from kube.slices import before
+from provisioner.slices import after, lives_on
 
 BOOKED = datetime(2026, 9, 1, 10, 0, tzinfo=UTC)
 EARLIER, LATER = "2026-09-01T09:59:00Z", "2026-09-01T10:05:00Z"
