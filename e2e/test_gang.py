@@ -179,8 +179,8 @@ def _bare_request(corner: Scenario, name: str) -> None:
 def test_a_pool_that_is_not_active_buys_nothing_and_says_so(corner: Scenario, mode: str) -> None:
     corner.set_up(pool={"mode": mode})
     corner.job("dry", 2)
-    until(lambda: condition(corner.requests()[0], "Provisioned").get("status") == "False")
-    assert mode in condition(corner.requests()[0], "Provisioned")["message"]
+    until(lambda: mode in condition(corner.requests()[0], "Provisioned").get("message", ""))
+    assert condition(corner.requests()[0], "Provisioned")["status"] == "False"
     time.sleep(3)
     assert not corner.machines()
     corner.kubectl("patch", "cpool", corner.name, "--type", "merge", "-p", '{"spec":{"mode":"Active"}}')
@@ -197,8 +197,8 @@ def test_a_pool_that_is_not_active_buys_nothing_and_says_so(corner: Scenario, mo
 def test_limits_of_a_pool_hold_and_are_named(corner: Scenario, limits: dict[str, object], named: str) -> None:
     corner.set_up(sources=("on-demand",), pool={"limits": limits})
     corner.job("greedy", 2)
-    until(lambda: condition(corner.requests()[0], "Provisioned").get("status") == "False")
-    assert named in condition(corner.requests()[0], "Provisioned")["message"]
+    until(lambda: named in condition(corner.requests()[0], "Provisioned").get("message", ""))
+    assert condition(corner.requests()[0], "Provisioned")["status"] == "False"
     time.sleep(2)
     assert not corner.machines()
 

@@ -1,6 +1,6 @@
 """What a plan's outcome means for the request, in words that change only when the numbers do."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -49,6 +49,14 @@ def by_policy(outcome: Outcome, gang: Gang, asked: Gang) -> Outcome:
         ),
         relaxations=tuple(replace(one, text=less.get(one.text, one.text)) for one in outcome.relaxations),
     )
+
+
+def unheard(outcome: Shortfall, pools: Collection[str]) -> Shortfall:
+    """The shortfall as it is told while the clouds of these pools, which may have what is missing, were never heard."""
+    if not pools:
+        return outcome
+    text = f"{outcome.message}; the cloud of pool {', '.join(sorted(pools))} wasn't heard yet"
+    return replace(outcome, message=text, hopeless=False, relaxations=())
 
 
 def waiting(

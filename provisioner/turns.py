@@ -22,6 +22,7 @@ from provisioner.outcomes import (
     pools_of,
     too_large,
     undecidable,
+    unheard,
     waiting,
 )
 from provisioner.patience import Patience
@@ -79,7 +80,8 @@ class Pass:
             return observed(dry, watching, candidate.todo, candidate.now)
         self._hold(candidate, outcome)
         until = self._hopeless_until(candidate, outcome) if active == allowed else None
-        return waiting(outcome, self.room, candidate.todo, candidate.asked_at, candidate.now, until)
+        told = unheard(outcome, self.unknown & allowed)
+        return waiting(told, self.room, candidate.todo, candidate.asked_at, candidate.now, until)
 
     def book(self, plan: Plan, booking: str) -> None:
         self.room = self.room.book(plan, booking, self.ends.get(plan.gang.name))

@@ -160,6 +160,19 @@ def test_hopeless_for_now(passes: Passes) -> None:
     assert passes.kinds == ["Waiting"] * 9
 
 
+def test_nothing_is_called_hopeless_before_each_cloud_was_heard() -> None:
+    passes = Passes(GIANT, unknown=("p",))
+    passes.one(there=False)
+    assert isinstance(passes.last, Waiting)
+    assert "; the cloud of pool p wasn't heard yet" in passes.last.message
+    assert "would" not in passes.last.message
+    passes.unknown = frozenset()
+    passes.one()
+    assert isinstance(passes.last, Waiting)
+    assert "it would not fit even if all were free" in passes.last.message
+    assert "heard" not in passes.last.message
+
+
 def test_one_zone_unless_the_policy_allows_to_cross() -> None:
     assert kinds(run(candidate("wide", 13))) == ["TopologyUnsatisfied"]
     assert kinds(run(candidate("wide", 13, crossZone={"policy": "Allow"}))) == ["Book"]
