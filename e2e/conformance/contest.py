@@ -34,6 +34,21 @@ def moved(cluster: Cluster, flavor: str) -> Json:
     return eventually(found)
 
 
+def request_on(cluster: Cluster, flavor: str) -> Json | None:
+    """The request whose first pod set is asked for on the flavor, once its templates are there."""
+    found = (each for each in cluster.requests() if _pool(cluster, each) == flavor)
+    return next(found, None)
+
+
+def _pool(cluster: Cluster, request: Json) -> str:
+    name = request["spec"]["podSets"][0]["podTemplateRef"]["name"]
+    try:
+        template = cluster.get(resources.POD_TEMPLATES, name)
+    except LookupError:  # on its way out, with the request
+        return ""
+    return str(template["template"]["spec"].get("nodeSelector", {}).get("pool", ""))
+
+
 def _flavors(workload: Json) -> set[str]:
     admission: Json = status_of(workload).get("admission") or {}
     return {flavor for each in admission.get("podSetAssignments") or () for flavor in each["flavors"].values()}

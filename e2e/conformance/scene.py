@@ -121,6 +121,15 @@ def second_check(cluster: Cluster) -> str:
     return name
 
 
+def two_checks(cluster: Cluster) -> tuple[str, dict[str, Json]]:
+    """A job in a queue with two checks of ours: the name of the second one, and the request of each by its check."""
+    cluster.queue()
+    second = second_check(cluster)
+    with_checks(cluster, cluster.namespace, second)
+    cluster.job()
+    return second, eventually(lambda: requests_by(cluster, "admission-check") if len(cluster.requests()) == 2 else None)
+
+
 def requests_by(cluster: Cluster, mark: str) -> dict[str, Json]:
     """The requests by an annotation of ours, such as `workload` or `admission-check`."""
     return {each["metadata"]["annotations"][f"corral.dev/{mark}"]: each for each in cluster.requests()}

@@ -9,10 +9,9 @@ from e2e.conformance.scene import (
     delete,
     foreign_check,
     queue_reason,
-    requests_by,
     say,
-    second_check,
     states,
+    two_checks,
     with_checks,
 )
 from kube import resources
@@ -124,11 +123,7 @@ def test_a_check_that_comes_after_its_queue(cluster: Cluster) -> None:
 @pytest.mark.row("3.4-08")
 def test_an_entry_whose_check_is_gone_is_nobodys(cluster: Cluster) -> None:
     """Kueue's finalizer keeps a check as long as a queue uses it, so Kueue is by then about to take the entry off."""
-    cluster.queue()
-    second = second_check(cluster)
-    with_checks(cluster, cluster.namespace, second)
-    cluster.job()
-    found = eventually(lambda: requests_by(cluster, "admission-check") if len(cluster.requests()) == 2 else None)
+    second, found = two_checks(cluster)
     delete(cluster, resources.ADMISSION_CHECKS, second)
     with_checks(cluster, cluster.namespace)
     eventually(lambda: set(states(cluster)) == {cluster.namespace} and len(cluster.requests()) == 1)

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from e2e.cluster import Cluster, eventually, holds, status_of
-from e2e.conformance.scene import foreign_check, now, requeue_at, say, second_check, states, suspended, with_checks
+from e2e.conformance.scene import foreign_check, now, requeue_at, say, states, suspended, two_checks, with_checks
 from kube import resources
 
 QUICK = {"limit": 3, "backoff": "3s", "maxBackoff": "3s"}
@@ -199,16 +199,12 @@ def test_an_admitted_workload_is_rejected_by_any_check(cluster: Cluster) -> None
 
 @pytest.mark.row("3.4-14")
 def test_two_checks_of_ours_have_a_verdict_each(cluster: Cluster) -> None:
-    cluster.queue()
-    second = second_check(cluster)
-    with_checks(cluster, cluster.namespace, second)
-    cluster.job()
-    found = eventually(lambda: cluster.requests() if len(cluster.requests()) == 2 else None)
-    cluster.provision(found[0])
+    second, found = two_checks(cluster)
+    cluster.provision(found[cluster.namespace])
     eventually(lambda: sorted(state for state, _ in states(cluster).values()) == ["Pending", "Ready"])
     holds(lambda: not cluster.is_true("Admitted"), 1)
-    cluster.answer(found[1], "Accepted")
-    cluster.answer(found[1], "Provisioned", message="4 nodes in rack r2", booking="wl-other")
+    cluster.answer(found[second], "Accepted")
+    cluster.answer(found[second], "Provisioned", message="4 nodes in rack r2", booking="wl-other")
     eventually(lambda: cluster.is_true("Admitted") and not suspended(cluster))
     template = cluster.get(resources.JOBS, "job")["spec"]["template"]["spec"]
     keys = {key for key in template["nodeSelector"] if "booking" in key}

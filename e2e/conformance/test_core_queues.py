@@ -5,19 +5,20 @@ from typing import Any
 import pytest
 
 from e2e.cluster import KUEUE, Cluster, Json, eventually, holds, made, status_of
+from e2e.conformance.contest import is_true, preempt, request_on, workloads
 from e2e.conformance.scene import (
     activate,
     delete,
     foreign_check,
     queue_reason,
-    requests_by,
     say,
     second_check,
     second_flavor,
     states,
+    suspended,
+    two_checks,
     with_checks,
 )
-from e2e.stack import Program
 from kube import resources
 
 MULTIKUEUE, IN_TREE = "kueue.x-k8s.io/multikueue", "kueue.x-k8s.io/provisioning-request"
@@ -202,11 +203,7 @@ def gone(cluster: Cluster, kind: Any) -> bool:
 
 @pytest.mark.row("3.9-54")
 def test_a_check_that_no_queue_uses_can_go(cluster: Cluster) -> None:
-    cluster.queue()
-    second = second_check(cluster)
-    with_checks(cluster, cluster.namespace, second)
-    cluster.job()
-    found = eventually(lambda: requests_by(cluster, "admission-check") if len(cluster.requests()) == 2 else None)
+    second, found = two_checks(cluster)
     delete(cluster, resources.ADMISSION_CHECKS, second)
     holds(lambda: second in names_of_checks(cluster), 1)
     with_checks(cluster, cluster.namespace)
@@ -220,24 +217,17 @@ def names_of_checks(cluster: Cluster) -> set[str]:
 
 
 @pytest.mark.row("3.9-104", "3.9-114")
-def test_a_preempted_job_comes_back_on_another_flavor(cluster: Cluster, admission: Program) -> None:
+def test_a_preempted_job_comes_back_on_another_flavor(cluster: Cluster) -> None:
     """Its first flavor is taken by a job of higher priority; on the other one it has another request, for other nodes."""
-    assert admission.alive
     cluster.queue()
-    cluster.apply({**made(KUEUE, "WorkloadPriorityClass", cluster.namespace), "value": 1000})
     flavor = second_flavor(cluster, first=32, second=0)
-    cluster.job("low")
-    first = cluster.request()
-    cluster.provision(first)
-    eventually(lambda: cluster.is_true("Admitted"))
-    urgent = {"kueue.x-k8s.io/priority-class": cluster.namespace}
-    cluster.job("urgent", labels=urgent)
-    eventually(
-        lambda: list(requests_by(cluster, "workload"))[:1] and all("urgent" in w for w in requests_by(cluster, "workload"))
-    )
+    first = cluster.admitted()
+    preempt(cluster)
+    eventually(lambda: is_true(workloads(cluster).get("urgent", {}), "QuotaReserved"))
     assert second_flavor(cluster, first=32, second=32) == flavor
-    again = eventually(lambda: next((r for w, r in requests_by(cluster, "workload").items() if "low" in w), None))
-    template = cluster.get(resources.POD_TEMPLATES, again["spec"]["podSets"][0]["podTemplateRef"]["name"])
-    assert template["template"]["spec"]["nodeSelector"] == {"pool": flavor}
+    again = eventually(lambda: request_on(cluster, flavor))
+    assert again["metadata"]["annotations"]["corral.dev/workload"] == first["metadata"]["annotations"]["corral.dev/workload"]
+    assert not is_true(workloads(cluster)["job"], "Admitted")
     cluster.provision(again)
-    eventually(lambda: cluster.get(resources.JOBS, "low")["spec"]["suspend"] is False)
+    eventually(lambda: is_true(workloads(cluster)["job"], "Admitted") and not suspended(cluster))
+    assert cluster.get(resources.JOBS, "job")["spec"]["template"]["spec"]["nodeSelector"]["pool"] == flavor

@@ -17,6 +17,7 @@ from e2e.conformance.scene import (
     second_check,
     states,
     stopped,
+    two_checks,
     with_checks,
 )
 from e2e.stack import Program
@@ -74,11 +75,7 @@ def test_a_request_without_terms_waits_for_them(cluster: Cluster) -> None:
 @pytest.mark.row("3.1-07", "3.4-14")
 def test_the_request_of_a_check_that_was_taken_away_goes(cluster: Cluster) -> None:
     """Two checks of ours have a request each; the queue loses one of them, and the other one is enough."""
-    cluster.queue()
-    second = second_check(cluster)
-    with_checks(cluster, cluster.namespace, second)
-    cluster.job()
-    found = eventually(lambda: requests_by(cluster, "admission-check") if len(cluster.requests()) == 2 else None)
+    _, found = two_checks(cluster)
     with_checks(cluster, cluster.namespace)
     eventually(lambda: set(states(cluster)) == {cluster.namespace} and len(cluster.requests()) == 1)
     cluster.provision(found[cluster.namespace])

@@ -14,10 +14,10 @@ from e2e.conformance.scene import (
     requests_by,
     requeue_at,
     say,
-    second_check,
     states,
     stopped,
     suspended,
+    two_checks,
     with_checks,
 )
 from e2e.stack import Program
@@ -50,11 +50,7 @@ def test_the_annotation_is_what_is_asked_for(cluster: Cluster) -> None:
 
 @pytest.mark.row("W4", "3.10-03")
 def test_each_check_goes_its_own_way(cluster: Cluster) -> None:
-    cluster.queue()
-    first, second = cluster.namespace, second_check(cluster)
-    with_checks(cluster, first, second)
-    cluster.job()
-    found = eventually(lambda: requests_by(cluster, "admission-check") if len(cluster.requests()) == 2 else None)
+    first, (second, found) = cluster.namespace, two_checks(cluster)
     cluster.answer(found[first], "Provisioned", booking="wl-1111111111")
     eventually(lambda: states(cluster)[first][0] == "Ready")
     delete(cluster, resources.PROVISIONING_REQUESTS, found[first]["metadata"]["name"])
