@@ -77,8 +77,7 @@ def in_spread(pod_set: PodSet, spread: Spread, place: Place) -> bool:
 class Neighbours:
     """Running pods and those still to come for a booking, seen by each pod set of a gang.
 
-    `quiet`: no running pod and no inter-pod rule keeps any pod set from anywhere. `keys` are the topology keys that `refusal`
-    looks at, sorted.
+    `keys` are the topology keys that `refusal` looks at, sorted; none where nothing keeps any pod set from anywhere.
     """
 
     def __init__(self, snapshot: Snapshot, pod_sets: Sequence[PodSet]) -> None:
@@ -90,7 +89,6 @@ class Neighbours:
             ground.lonely = bool(pod_sets[index].near) and not ground.met and next(self._feeders(index), None) is None
             ground.settled = self._settled(index)
         self.keys = tuple(sorted({key for ground in self._grounds for key in (*ground.borne, *ground.closed)}))
-        self.quiet = not self.keys
 
     def refusal(self, index: int, labels: Labels, unknown: frozenset[str] = frozenset(), *, openly: bool = False) -> str:
         """Why running pods keep pod set `index` off a node with these labels, "" when they don't. A key in `unknown`, which only
