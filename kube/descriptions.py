@@ -49,8 +49,27 @@ _POOL: Words = {
     ours.Provider: {
         "simulated": "The simulated cloud, for trials and tests.",
         "adopted": "Nodes that are there already, selected by nodeSelector; nothing is bought.",
+        "aws": "EC2: On-Demand Capacity Reservations, Capacity Blocks and on-demand instances of one region.",
     },
     ours.SimulatedProvider: {"endpoint": "HTTP address of the simulated cloud, such as http://127.0.0.1:8090."},
+    ours.AwsProvider: {
+        "": "EC2 instances of one launch template in some subnets of one region.",
+        "cluster_name": "Name of the EKS cluster; instances get the tag kubernetes.io/cluster/NAME=owned.",
+        "launch_template": "What instances are launched with, but for type, place, reservation, network interfaces and tags.",
+        "subnet_ids": "Where instances may be launched; their zones are the pool's zones.",
+        "region": "Region of the account; empty leaves it to boto3's own configuration.",
+        "endpoint": "URL for all calls in place of AWS's own, for private endpoints and stand-ins.",
+        "devices": "Resources of device plugins that run on the nodes; a node without its devices is not ready.",
+        "allocatable": "What nodes report as allocatable, where that differs from what is computed from the instance type.",
+        "taints": "Taints that each node registers with and keeps.",
+        "startup_taints": "Taints that each node registers with and that others remove before it is ready.",
+        "prices": "On-demand dollars an hour by instance type, where they differ from the built-in list of us-east-1.",
+    },
+    ours.AwsLaunchTemplate: {
+        "": "A launch template, pinned to one version.",
+        "id": "Id of the launch template.",
+        "version": "Number of the version.",
+    },
     ours.LabelSelector: {"": "Selects nodes by labels.", "match_labels": "Labels that a node must carry, all of them."},
     ours.Source: {
         "": "One way to buy nodes.",

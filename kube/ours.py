@@ -25,25 +25,13 @@ from kube.fields import Name as Name
 from kube.fields import SourceType as SourceType
 from kube.fields import Text as Text
 from kube.meta import Condition, ObjectMeta, Record
+from kube.providers import AdoptedProvider as AdoptedProvider
+from kube.providers import AwsLaunchTemplate as AwsLaunchTemplate
+from kube.providers import AwsProvider as AwsProvider
+from kube.providers import Provider as Provider
+from kube.providers import SimulatedProvider as SimulatedProvider
 
 # --- CapacityPool ---------------------------------------------------------------------------------------------------------
-
-
-class SimulatedProvider(Record, frozen=True, kw_only=True):
-    """The simulated cloud's HTTP endpoint, e.g. http://127.0.0.1:8090."""
-
-    endpoint: Annotated[str, Meta(pattern=r"^https?://", max_length=255)]
-
-
-class AdoptedProvider(Record, frozen=True, kw_only=True):
-    """Nodes that are there already: booked, never launched, never terminated."""
-
-
-class Provider(Record, frozen=True, kw_only=True):
-    """Exactly one of the fields is set."""
-
-    simulated: SimulatedProvider | None = None
-    adopted: AdoptedProvider | None = None
 
 
 class LabelSelector(Record, frozen=True, kw_only=True):

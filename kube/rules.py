@@ -72,6 +72,7 @@ _FREE_LABELS = (  # a kubelet may not give itself most of them (NodeRestriction)
 
 _POOL: Extras = {
     ours.Provider: {"": _rules(_one_of(ours.Provider, "provider"))},
+    ours.AwsProvider: {"subnet_ids": _SET, "devices": _SET},
     ours.Source: {
         "reservation_ids": _SET,
         "": _rules(

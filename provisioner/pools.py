@@ -13,7 +13,7 @@ from kube.resources import CAPACITY_POOLS
 from kube.times import instant
 from provisioner import daemons, flavors, poolstatus
 from provisioner.closing import POOL_FINALIZER, holders
-from provisioner.clouds.base import Cloud, CloudError, ErrorKind
+from provisioner.clouds.base import Cloud, CloudError, ErrorKind, Wanted
 from provisioner.clouds.registry import Clouds
 from provisioner.creation import Writer
 from provisioner.culprits import Told, culprits
@@ -133,14 +133,14 @@ class PoolReconciler:
             return
         if last and last.provider != provider:
             self._state.known.pop(name, None)
-        self._asked[name] = Asked(loop.time(), provider, await self._look(name, provider))
+        self._asked[name] = Asked(loop.time(), provider, await self._look(name, pool.spec))
 
-    async def _look(self, name: str, provider: ours.Provider) -> str:
+    async def _look(self, name: str, spec: ours.CapacityPoolSpec) -> str:
         """The error in words, "" when it went well."""
         try:
-            cloud = self._state.clouds[name] = self._clouds.connect(provider)
+            cloud = self._state.clouds[name] = self._clouds.connect(spec.provider)
             async with asyncio.timeout(CALL_LIMIT):
-                known = await self._read(cloud)
+                known = await self._read(cloud, _wanted(spec))
         except CloudError as error:
             return self._failed(name, f"{error.kind}: {error.message}")
         except TimeoutError:
@@ -151,10 +151,10 @@ class PoolReconciler:
             self._changed()
         return ""
 
-    async def _read(self, cloud: Cloud) -> Known:
+    async def _read(self, cloud: Cloud, wanted: Wanted) -> Known:
         """Instances first: each that is listed is then counted in the inventory too."""
         instances = await cloud.instances({TAG_INSTALLATION: self._state.installation})
-        inventory = await cloud.inventory()
+        inventory = await cloud.inventory(wanted)
         return Known(inventory, tuple(instances), self._now())
 
     def _failed(self, name: str, error: str) -> str:
@@ -202,6 +202,11 @@ class PoolReconciler:
             return  # a fresh pool without this trouble: no news
         reason = condition.reason if good else condition.type if bad else f"{condition.type}Over"
         await self._recorder.event(pool.to_json(), "Warning" if bad else "Normal", reason, condition.message)
+
+
+def _wanted(spec: ours.CapacityPoolSpec) -> Wanted:
+    named = tuple(name for source in spec.sources for name in source.reservation_ids)
+    return Wanted(spec.shapes, named, any(source.capacity_type == "on-demand" for source in spec.sources))
 
 
 def _deleted_for(pool: ours.CapacityPool, now: datetime) -> float:

@@ -166,7 +166,8 @@ def _counts(view: View, nodes: Sequence[core.Node]) -> ours.NodeCounts:
 
 def _conditions(pool: ours.CapacityPool, seen: Look, now: datetime) -> tuple[Condition, ...]:
     found: Sequence[Mapping[str, Any]] = [condition.to_json() for condition in pool.status.conditions]
-    for type_, status, reason, message in (_ready(pool, seen), _blocked(seen), _overlaps(seen), _labels(seen), _fit(seen)):
+    entries = (_ready(pool, seen), _blocked(seen), _overlaps(seen), _labels(seen), _fit(seen), *_checks(seen))
+    for type_, status, reason, message in entries:
         found = set_condition(found, type_, status, reason, message, generation=pool.metadata.generation, now=now)
     return tuple(decode(condition, Condition) for condition in found)
 
@@ -216,3 +217,9 @@ def _fit(seen: Look) -> Entry:
     if seen.unfit:
         return "FlavorsUnfit", True, "FlavorMismatch", "; ".join(seen.unfit.values())
     return "FlavorsUnfit", False, "AllFit", "pods of each ResourceFlavor in use can run on the nodes that bear its labels"
+
+
+def _checks(seen: Look) -> Iterable[Entry]:
+    """What the cloud looked at before any money is spent."""
+    for check in seen.market.known.inventory.checks if seen.market else ():
+        yield check.type, not check.ok, check.reason, check.message

@@ -46,6 +46,9 @@ def _blocked(view: View, pool: ours.CapacityPool, base: Market, pods: Sequence[P
         return shut
     if (view.now - known.at).total_seconds() > STALE_SECONDS:
         return f"the cloud of pool {name} was last heard at {clock(known.at, view.now)}: {known.error}"
+    for check in known.inventory.checks:
+        if check.blocks and not check.ok:
+            return f"{check.type} in pool {name}: {check.message}"
     shapes = [shape.shape for shape in base.shapes().values()]
     barrier = daemons.blocked(pool, shapes, view.managed.get(name, ()), pods)
     return f"DaemonSetsBlocked in pool {name}: {barrier.message}" if barrier.required else ""

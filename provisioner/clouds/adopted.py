@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from capacity.model import Labels
-from provisioner.clouds.base import CloudError, ErrorKind, Instance, Inventory, Order
+from provisioner.clouds.base import EVERYTHING, CloudError, ErrorKind, Instance, Inventory, Order, Wanted
 
 
 class AdoptedNodes:
     """A Cloud that has nothing to sell."""
 
-    async def inventory(self) -> Inventory:
+    async def inventory(self, wanted: Wanted = EVERYTHING) -> Inventory:  # noqa: ARG002 nothing is sold
         return Inventory()
 
     async def launch(self, order: Order) -> tuple[Instance, ...]:

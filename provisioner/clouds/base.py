@@ -66,10 +66,38 @@ class ZoneStock:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a pool is about, so that a cloud with hundreds of instance types is asked of these alone. Empty `shapes`: all that the
+    reservations and the cloud offer.
+    """
+
+    shapes: tuple[str, ...] = ()
+    reservations: tuple[str, ...] = ()
+    on_demand: bool = True
+
+
+EVERYTHING = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something looked at before money is spent; told as a condition of the pool. `type` names the trouble, which is there unless
+    `ok`. While `blocks`, nothing is bought.
+    """
+
+    type: str
+    ok: bool
+    reason: str
+    message: str
+    blocks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     shapes: tuple[CloudShape, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     stock: tuple[ZoneStock, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 class InstanceState(StrEnum):
@@ -104,6 +132,8 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
+    """A machine as the cloud tells it. `wrong` says what about it isn't as ordered and never will be, "" when nothing is."""
+
     id: str
     provider_id: str  # equals Node.spec.providerID
     state: InstanceState
@@ -113,6 +143,7 @@ class Instance:
     reservation: str | None = None
     domain: Labels = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    wrong: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +160,9 @@ DEFAULT_TIMEOUTS = Timeouts()
 class Cloud(Protocol):
     """All calls are bounded in time by the implementation and raise CloudError alone."""
 
-    async def inventory(self) -> Inventory: ...
+    async def inventory(self, wanted: Wanted = EVERYTHING) -> Inventory:
+        """What there is of what is wanted; more may be told."""
+        ...
 
     async def launch(self, order: Order) -> tuple[Instance, ...]:
         """Buys. May return fewer than `order.count`; raises CloudError when none could be had or the outcome is unknown."""

@@ -40,7 +40,7 @@ class Cloud:
             raise self.error
         return tuple(self.there)
 
-    async def inventory(self) -> Inventory:
+    async def inventory(self, _: Any) -> Inventory:
         return self.stock
 
 

@@ -10,6 +10,7 @@ import pytest
 from kube import ours
 from kube.meta import decode
 from provisioner import daemons, poolstatus
+from provisioner.clouds.base import Check
 from provisioner.offerings import Offers, offers
 from provisioner.snapshots import market
 from provisioner.view import View
@@ -117,3 +118,16 @@ def test_flavors_that_do_not_fit_are_a_condition() -> None:
     assert condition(status(view()), "FlavorsUnfit")[:2] == ("False", "AllFit")
     found = condition(status(view(), unfit={"f": "ResourceFlavor f has a topologyName"}), "FlavorsUnfit")
     assert found == ("True", "FlavorMismatch", "ResourceFlavor f has a topologyName")
+
+
+def test_what_the_cloud_checked_is_told_and_may_stop_purchases() -> None:
+    checks = (
+        Check("SubnetsUnfit", ok=True, reason="AllFit", message="fine"),
+        Check("SecurityGroupUnfit", ok=False, reason="NoSelfRule", message="sg-1 must allow itself", blocks=True),
+    )
+    of = pool("p", source())
+    seen = view(of, known={"p": known(inventory=replace(inventory(), checks=checks))})
+    found = status(seen)
+    assert condition(found, "SubnetsUnfit") == ("False", "AllFit", "fine")
+    assert condition(found, "SecurityGroupUnfit") == ("True", "NoSelfRule", "sg-1 must allow itself")
+    assert {each.unavailable for each in found.offerings} == {"SecurityGroupUnfit in pool p: sg-1 must allow itself"}

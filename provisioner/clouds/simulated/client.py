@@ -14,6 +14,7 @@ from capacity.requirements import Taint
 from kube.meta import Record
 from provisioner.clouds.base import (
     DEFAULT_TIMEOUTS,
+    EVERYTHING,
     CloudError,
     CloudShape,
     ErrorKind,
@@ -22,6 +23,7 @@ from provisioner.clouds.base import (
     Order,
     Reservation,
     Timeouts,
+    Wanted,
     ZoneStock,
 )
 from provisioner.clouds.simulated import wire
@@ -39,7 +41,7 @@ class SimulatedCloud:
         self._timeouts = timeouts
         self._session: aiohttp.ClientSession | None = None
 
-    async def inventory(self) -> Inventory:
+    async def inventory(self, wanted: Wanted = EVERYTHING) -> Inventory:  # noqa: ARG002 it has few
         view = await self._read("/v1/inventory", [], wire.InventoryView)
         try:
             return _inventory(view)
