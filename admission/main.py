@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from admission import journeys
 from admission.checks import Checks
-from admission.requests import MANAGED, WORKLOAD, WORKLOAD_UID
 from admission.settings import AdmissionSettings
 from admission.terms import CONTROLLER
 from admission.view import BY_MAKER, BY_WORKLOAD, Stores, is_own, maker_uid, workload_uid
@@ -17,6 +16,7 @@ from kube.autoscaling import ProvisioningRequest
 from kube.kueue import AdmissionCheck, ClusterQueue, ProvisioningRequestConfig, ResourceFlavor, Workload
 from kube.makers import JobSet, LeaderWorkerSet, Maker, StatefulSet
 from kube.ours import CapacityPolicy
+from kube.request_marks import MANAGED, WORKLOAD, WORKLOAD_UID
 from runtime import logging
 from runtime.client import Client, Resource
 from runtime.controller import Controller
@@ -39,6 +39,7 @@ async def run(config_path: str) -> None:
 def build(settings: AdmissionSettings, client: Client) -> Manager:
     """The manager with everything registered."""
     manager = Manager(settings, client, NAME)
+    client = manager.client
     stores = _stores(manager)
     recorder, now = Outbox(client, CONTROLLER, _now), _now
     manager.background("events", recorder.run)

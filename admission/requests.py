@@ -16,18 +16,9 @@ from admission.gang import Member
 from admission.terms import CLASS
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import AdmissionCheckState, Workload
+from kube.request_marks import ATTEMPT, BOOKING_DETAIL, CHECK, FINGERPRINT, MANAGED, POD_SET, POD_SETS, WORKLOAD, WORKLOAD_UID
 from kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS, WORKLOADS
 from kube.times import instant
-
-MANAGED = "kueue.x-k8s.io/managed"
-WORKLOAD_UID = "corral.dev/workload-uid"
-POD_SET = "corral.dev/pod-set"
-WORKLOAD = "corral.dev/workload"
-CHECK = "corral.dev/admission-check"
-ATTEMPT = "corral.dev/attempt"
-FINGERPRINT = "corral.dev/admission-hash"
-POD_SETS = "corral.dev/pod-sets"  # names of the pod sets, in the order of the request's own list
-BOOKING_DETAIL = "Booking"
 
 Json = dict[str, Any]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from admission import requests, slices
 from admission.decide import Entry, RetryRule, View
 from admission.gang import AssignmentMissingError, FlavorMissingError, Member, WorkloadMistakeError, members
-from admission.requests import CHECK, WORKLOAD_UID, Attempt
+from admission.requests import Attempt
 from admission.terms import CONTROLLER, DEFAULT_RETRY, Files, Terms, Unusable, parameters, retry_for, terms
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import (
@@ -20,6 +20,7 @@ from kube.kueue import (
 from kube.levels import JOBSET, LWS
 from kube.makers import STATEFUL_SET, JobSet, LeaderWorkerSet, Maker, StatefulSet
 from kube.ours import CapacityPolicy
+from kube.request_marks import CHECK, WORKLOAD_UID
 from kube.resources import JOB_SETS, LEADER_WORKER_SETS, STATEFUL_SETS
 from runtime.store import Store
 

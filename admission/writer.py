@@ -9,8 +9,9 @@ from typing import Any
 from admission.decide import Change, Request, State
 from admission.gang import WorkloadMistakeError
 from admission.release import Push
-from admission.requests import POD_SET, Attempt, pod_template, provisioning_request, same
+from admission.requests import Attempt, pod_template, provisioning_request, same
 from kube.kueue import AdmissionCheckState, Workload
+from kube.request_marks import POD_SET
 from kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS, WORKLOADS
 from runtime.client import Client, Resource
 from runtime.conditions import timestamp

@@ -15,6 +15,7 @@ from kube.core import Node, Pod
 from kube.kueue import AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor, Workload
 from kube.meta import Record, decode
 from kube.ours import Booking, CapacityPolicy, CapacityPool
+from kube.request_marks import WORKLOAD_UID
 from kube.resources import Kind
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, Forbidden, NotFound, TransportError
@@ -22,7 +23,6 @@ from runtime.settings import ClientSettings, SettingsError
 
 CONTROLLER = "corral.dev/capacity"
 EVENTS = Kind("", "v1", "events", "Event")
-WORKLOAD_UID = "corral.dev/workload-uid"
 TIME_LIMIT = 20.0
 R = TypeVar("R", bound=Record)
 

@@ -17,6 +17,7 @@ from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import ObjectKey
 from kube.podspec import pod_set, template
+from kube.request_marks import POD_SET
 from kube.requests import PodSpecError
 from kube.times import instant
 from provisioner import authority, growth, tas
@@ -26,7 +27,6 @@ from provisioner.producers import KUEUE_CONTROLLER, check_of, pod_set_of, stated
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import CONTROLLER
 
-POD_SET = "corral.dev/pod-set"
 MOST_PODS = 16_384
 TEMPLATE_GRACE = ProvisionerSettings().template_grace_seconds
 QUOTA_GRACE = 10

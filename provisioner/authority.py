@@ -13,12 +13,13 @@ from kube import core, kueue, ours
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import OwnerReference
 from kube.podspec import pod_set, template
+from kube.request_marks import WORKLOAD_UID
 from kube.requests import PodSpecError
 from kube.times import instant
 from kube.volumes import NO_VOLUMES, Volumes
 from provisioner.owners import reserved_since
 from provisioner.parameters import DEFAULT_POLICY
-from provisioner.producers import WORKLOAD_UID, Stated, stated
+from provisioner.producers import Stated, stated
 from provisioner.state import CONTROLLER
 from provisioner.steps import BEFORE
 

@@ -11,9 +11,10 @@ from capacity.quantity import dollars
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import ObjectKey, ObjectMeta
+from kube.request_marks import WORKLOAD_UID
 from kube.times import stamp
 from provisioner.acceptance import Accepted
-from provisioner.producers import WORKLOAD_UID, stated
+from provisioner.producers import stated
 from provisioner.progress import Attempts
 from provisioner.state import FINALIZER
 from runtime.telemetry import TRACEPARENT

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 
 from kube import kueue
 from kube.autoscaling import ProvisioningRequest
+from kube.request_marks import CHECK, MANAGED, WORKLOAD, WORKLOAD_UID
 
-WORKLOAD_UID = "corral.dev/workload-uid"
-WORKLOAD = "corral.dev/workload"
-CHECK = "corral.dev/admission-check"
 KUEUE_CONTROLLER = "kueue.x-k8s.io/provisioning-request"
-_MANAGED = "kueue.x-k8s.io/managed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +27,7 @@ def stated(request: ProvisioningRequest) -> Stated | None:
     if WORKLOAD_UID in meta.labels or WORKLOAD in meta.annotations:
         name, uid = meta.annotations.get(WORKLOAD, ""), meta.labels.get(WORKLOAD_UID, "")
         return Stated(name, uid, meta.annotations.get(CHECK, ""))
-    if meta.labels.get(_MANAGED) == "true":
+    if meta.labels.get(MANAGED) == "true":
         for owner in meta.owner_references:
             if owner.controller and owner.kind == "Workload" and owner.api_version.startswith(f"{kueue.GROUP}/"):
                 return Stated(owner.name, owner.uid, "", by_kueue=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
+from kube.request_marks import BOOKING_DETAIL
 from kube.times import instant, stamp
 from provisioner.acceptance import NotYet, Refused
 from provisioner.progress import Attempts, Ended, Failed, Provisioned, Waiting
@@ -119,7 +120,7 @@ def booked_details(booking: ours.Booking) -> Mapping[str, str]:
     spec = booking.spec
     counts = {pod_set.name: _nodes(spec, pod_set.name) for pod_set in spec.pod_sets}
     return {
-        "Booking": booking.metadata.name,
+        BOOKING_DETAIL: booking.metadata.name,
         "RequestLabel": booking.metadata.name,
         "NodesByPodSet": json.dumps(counts, sort_keys=True)[:_LONGEST],
         "CostPerHour": spec.cost_per_hour,

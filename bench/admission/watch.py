@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import msgspec
 
-from admission.requests import WORKLOAD
 from kube import resources
 from kube.meta import ObjectMeta
+from kube.request_marks import WORKLOAD
 from runtime.client import Client, Resource
 from runtime.errors import Conflict, NotFound
 from runtime.reflector import Reflector
