@@ -57,7 +57,8 @@ async def _cluster_uid(client: Client) -> str:
 
 def build(settings: ProvisionerSettings, client: Client, installation: str, clouds: Clouds) -> Manager:
     """The manager with everything registered."""
-    manager = Manager(settings, client, MANAGER)
+    manager = Manager(settings, client, MANAGER, clouds.fence)
+    client = manager.client
     state = _state(manager, settings, installation)
     state.bookings.on_change(lambda old, new: state.ledger.settle(old, _now()) if old and new is None else None)
     recorder = Recorder(client, REPORTER, _now)

@@ -14,6 +14,7 @@ from kube.times import instant
 from provisioner import daemons, flavors, poolstatus
 from provisioner.closing import POOL_FINALIZER, holders
 from provisioner.clouds.base import Cloud, CloudError, ErrorKind, Wanted
+from provisioner.clouds.fenced import FencedCloud
 from provisioner.clouds.registry import Clouds
 from provisioner.creation import Writer
 from provisioner.culprits import Told, culprits
@@ -138,7 +139,7 @@ class PoolReconciler:
     async def _look(self, name: str, spec: ours.CapacityPoolSpec) -> str:
         """The error in words, "" when it went well."""
         try:
-            cloud = self._state.clouds[name] = self._clouds.connect(spec.provider)
+            cloud = self._state.clouds[name] = FencedCloud(self._clouds.connect(spec.provider), self._clouds.fence)
             async with asyncio.timeout(CALL_LIMIT):
                 known = await self._read(cloud, _wanted(spec))
         except CloudError as error:

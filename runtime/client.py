@@ -17,6 +17,7 @@ import tenacity
 
 from runtime import metrics, telemetry
 from runtime.errors import ApiError, Gone, ServerError, TooManyRequests, TransportError, Unauthorized, from_response
+from runtime.fence import Fence
 from runtime.settings import ClientSettings
 from runtime.wire import Lane, Reply, Request, Transport
 
@@ -62,8 +63,16 @@ class Resource:
 class Client:
     """One cluster's API. Values are plain dicts; every call has a time limit and raises the errors of runtime.errors."""
 
-    def __init__(self, transport: Transport, *, lane: Lane = "request", timeout: float = 30.0, attempts: int = 4) -> None:
-        self._transport, self._lane, self._timeout, self._attempts = transport, lane, timeout, attempts
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        lane: Lane = "request",
+        timeout: float = 30.0,
+        attempts: int = 4,
+        fence: Fence | None = None,
+    ) -> None:
+        self._transport, self._lane, self._timeout, self._attempts, self._fence = transport, lane, timeout, attempts, fence
 
     @classmethod
     async def connect(cls, settings: ClientSettings) -> "Client":
@@ -76,6 +85,10 @@ class Client:
     def narrowed(self, lane: Lane, timeout: float, attempts: int = 1) -> "Client":
         """The same connection with a pool, time limit (seconds) and patience of its own."""
         return Client(self._transport, lane=lane, timeout=timeout, attempts=attempts)
+
+    def fenced(self, fence: Fence) -> "Client":
+        """The same, but each attempt to write raises Deposed, and is not made, while the fence is shut."""
+        return Client(self._transport, lane=self._lane, timeout=self._timeout, attempts=self._attempts, fence=fence)
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
         return _object(await self._send("get", resource, Request("GET", resource.path(name, namespace))))
@@ -184,6 +197,8 @@ class Client:
         return await retrying(self._exchange, verb, resource, replace(request, lane=self._lane, timeout=self._timeout))
 
     async def _exchange(self, verb: str, resource: Resource, request: Request) -> Reply:
+        if self._fence and request.method != "GET":
+            self._fence.check()
         started = asyncio.get_running_loop().time()
         code = "none"
         try:

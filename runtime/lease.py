@@ -1,8 +1,8 @@
 """Leadership through a coordination.k8s.io Lease, by the holder's own monotonic clock.
 
 The work runs only while a renewal younger than `renew_deadline` stands. Whatever the API server does (errors, resets, silence),
-the work is cancelled by then, and a guard outside the event loop ends the process at `lease_duration` if the work or the loop
-hangs: so never two leaders, as long as clocks run at the same speed. Wall-clock times in the Lease are for people alone.
+by then its fence is shut and the work is cancelled, and a guard outside the event loop ends the process at `lease_duration` if
+work or loop hang: so never two leaders, as long as clocks run at the same speed. Wall-clock times in the Lease are for people.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, NotFound, TransportError
+from runtime.fence import Fence
 from runtime.logging import get_logger
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
@@ -99,7 +100,11 @@ class Guard:
 
 
 class Elector:
-    """Seconds: `duration` until others may take over, `renew_deadline` until the leader stops, `retry` between attempts."""
+    """Seconds: `duration` until others may take over, `renew_deadline` until the leader stops, `retry` between renewals.
+
+    Followers look twice as often: what they miss of a holder's last sign of life, and of its giving the lease back, is added to
+    every hand-over.
+    """
 
     def __init__(
         self,
@@ -110,10 +115,11 @@ class Elector:
         renew_deadline: float = 10.0,
         retry: float = 2.0,
         guard: Guard | None = None,
+        fence: Fence | None = None,
     ) -> None:
         if not duration > renew_deadline > retry * 1.2:
             raise ValueError("leader election needs leaseDuration > renewDeadline > 1.2 x retryPeriod")
-        self._store, self._me, self._guard = store, identity, guard or Guard()
+        self._store, self._me, self._guard, self._fence = store, identity, guard or Guard(), fence or Fence()
         self._duration, self._deadline, self._retry = duration, renew_deadline, retry
         self._seen = Record("", duration, "", 0, {})
         self._seen_at = float("-inf")
@@ -126,10 +132,11 @@ class Elector:
         """
         try:
             while not await self._try():  # noqa: ASYNC110 another process moves the lease
-                await asyncio.sleep(self._retry * random.uniform(1.0, 1.2))  # noqa: S311
+                await asyncio.sleep(self._retry * random.uniform(0.5, 0.6))  # noqa: S311
             self._log.info("leading")
             await self._lead(work)
         finally:
+            self._fence.shut()
             await self._release()
             self._guard.dismiss()
 
@@ -170,6 +177,7 @@ class Elector:
             self._log.debug("attempt failed", error=str(error))
             return False
         self._seen_at = started  # from before the request: never optimistic
+        self._fence.open(started + self._deadline, asyncio.get_running_loop().time)
         self._guard.feed(started + self._duration - asyncio.get_running_loop().time())
         return True
 

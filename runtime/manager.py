@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from runtime import metrics, telemetry
 from runtime.client import Client, Resource
 from runtime.controller import Controller
+from runtime.fence import FOREVER, Fence
 from runtime.health import serving
 from runtime.lease import ApiLease, Elector
 from runtime.logging import get_logger
@@ -43,10 +44,15 @@ class Stopped(Exception):  # noqa: N818
 
 
 class Manager:
-    """One process of a service. Register everything, then `run` it once. `name` is also the default name of the Lease."""
+    """One process of a service. Register everything, then `run` it once. `name` is also the default name of the Lease.
 
-    def __init__(self, settings: Settings, client: Client, name: str) -> None:
+    Work must act through `client`, which refuses to write for who doesn't lead, and check `fence` before all else that it changes.
+    """
+
+    def __init__(self, settings: Settings, client: Client, name: str, fence: Fence | None = None) -> None:
         self._settings, self._client, self._name = settings, client, name
+        self.fence = fence or Fence()
+        self.client = client.fenced(self.fence)
         self._reflectors: list[Reflector[Any]] = []
         self._controllers: list[Controller[Any]] = []
         self._background: dict[str, Callable[[], Awaitable[None]]] = {}
@@ -136,6 +142,7 @@ class Manager:
         _settle_memory()
         election = self._settings.leader_election
         if not election.leader_elect:
+            self.fence.open(FOREVER, asyncio.get_running_loop().time)
             await self._work()
             return
         await self._elect().run(self._work)
@@ -150,6 +157,7 @@ class Manager:
             duration=election.lease_duration,
             renew_deadline=election.renew_deadline,
             retry=election.retry_period,
+            fence=self.fence,
         )
 
     async def _work(self) -> None:

@@ -6,12 +6,14 @@ from kube.ours import Provider, SimulatedProvider
 from provisioner.clouds.adopted import AdoptedNodes
 from provisioner.clouds.base import DEFAULT_TIMEOUTS, Cloud, CloudError, ErrorKind, Timeouts
 from provisioner.clouds.simulated.client import SimulatedCloud
+from runtime.fence import Fence
 
 
 class Clouds:
-    """One cloud an endpoint, shared by all pools that name it."""
+    """One cloud an endpoint, shared by all pools that name it. `fence` is to be checked before each call that changes something."""
 
     def __init__(self, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> None:
+        self.fence = Fence()
         self._timeouts = timeouts
         self._adopted = AdoptedNodes()
         self._simulated: dict[str, SimulatedCloud] = {}

@@ -16,6 +16,7 @@ from provisioner.pools import PoolReconciler
 from runtime.controller import DONE
 from runtime.errors import Conflict
 from runtime.events import Recorder
+from runtime.fence import Fence
 from tests.conftest import WallClock
 from tests.provisioner.make import booking, deleting, instance, inventory, node, pool, purchase, source
 from tests.provisioner.world_of_requests import Events, World
@@ -29,6 +30,7 @@ class Cloud:
         self.there: Sequence[Instance] = (instance(1),)
         self.stock = inventory()
         self.error: CloudError | None = None
+        self.fence = Fence()
 
     def connect(self, _: ours.Provider) -> Any:
         return self
