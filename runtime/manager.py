@@ -46,7 +46,7 @@ class Stopped(Exception):  # noqa: N818
 class Manager:
     """One process of a service. Register everything, then `run` it once. `name` is also the default name of the Lease.
 
-    Work must act through `client`, which refuses to write for who doesn't lead, and check `fence` before all else that it changes.
+    Work must act through `client`, which refuses to write outside of leadership, and check `fence` before other calls that act.
     """
 
     def __init__(self, settings: Settings, client: Client, name: str, fence: Fence | None = None) -> None:

@@ -10,7 +10,7 @@ from runtime.fence import Fence
 
 
 class Clouds:
-    """One cloud an endpoint, shared by all pools that name it. `fence` is to be checked before each call that changes something."""
+    """One cloud an endpoint, shared by all pools that name it. `fence`: to be checked before calls that change something."""
 
     def __init__(self, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> None:
         self.fence = Fence()

@@ -16,7 +16,7 @@ from provisioner.pools import PoolReconciler
 from runtime.controller import DONE
 from runtime.errors import Conflict
 from runtime.events import Recorder
-from runtime.fence import Fence
+from runtime.fence import Deposed, Fence
 from tests.conftest import WallClock
 from tests.provisioner.make import booking, deleting, instance, inventory, node, pool, purchase, source
 from tests.provisioner.world_of_requests import Events, World
@@ -75,7 +75,8 @@ def world(clock: WallClock) -> Pooling:
 async def test_the_cloud_is_known_and_told_of(world: Pooling) -> None:
     assert (await world.reconciler.reconcile("p")).requeue_after == 10.0
     assert world.state.known["p"].inventory == world.cloud.stock
-    assert world.state.clouds["p"] is cast("Any", world.cloud)
+    with pytest.raises(Deposed):  # it doesn't lead
+        await world.state.clouds["p"].terminate(["i"])
     assert world.ready() == ("True", "Ready")
     assert (world.woken, world.events.told) == (1, [("Normal", "Ready")])
 
