@@ -10,6 +10,7 @@ import msgspec
 OURS = "system:serviceaccount:corral-system:corral-admission"
 KUEUE = "system:serviceaccount:kueue-system:kueue-controller-manager"
 IN_TREE_MANAGER = "kueue.x-k8s.io/provisioning-request"  # of Kueue's own check; the rest of that process writes under other names
+_OF_IN_TREE = ("podtemplates", "provisioningrequests")  # that process writes Jobs, too: when Kueue lets them go
 CHECK_EVENTS = ("ProvisioningRequestCreated", "AdmissionCheckUpdated", "FailedCreate")
 _CONFLICT = 409
 
@@ -87,4 +88,5 @@ def _of_check(entry: Entry) -> bool:
     if entry.user.username != KUEUE:
         return False
     manager = parse_qs(urlsplit(entry.request_uri).query).get("fieldManager", [""])[0]
-    return entry.object_ref.resource != "workloads" or manager == IN_TREE_MANAGER
+    resource = entry.object_ref.resource
+    return resource in _OF_IN_TREE or resource == "workloads" and manager == IN_TREE_MANAGER

@@ -40,6 +40,7 @@ def line(
             line("patch", "workloads/status", OURS, manager="corral-admission"), "patch workloads/status", id="our-entry"
         ),
         pytest.param(line("update", "podtemplates", KUEUE), "update podtemplates", id="in-tree-template"),
+        pytest.param(line("patch", "jobs", KUEUE), None, id="kueue-lets-a-job-go"),
         pytest.param(line("patch", "workloads/status", KUEUE, manager=IN_TREE), "patch workloads/status", id="in-tree-entry"),
         pytest.param(line("patch", "workloads/status", KUEUE, manager="kueue-admission"), None, id="kueue-s-core"),
         pytest.param(line("update", "workloads/status", KUEUE), None, id="kueue-s-list-of-checks"),
