@@ -105,6 +105,15 @@ def delete(cluster: Cluster, kind: Kind, name: str) -> None:
     assert answer.accepted, answer.body
 
 
+def gone(cluster: Cluster, kind: Kind) -> bool:
+    """Whether the object of the kind that bears the namespace's name is no longer there."""
+    try:
+        cluster.get(kind, cluster.namespace)
+    except LookupError:
+        return True
+    return False
+
+
 def quota(cluster: Cluster, gpus: int) -> None:
     """Changes the quota of the queue, which has one flavor, and gives Kueue reason to look again."""
     spec = cluster.get(resources.CLUSTER_QUEUES, cluster.namespace)["spec"]

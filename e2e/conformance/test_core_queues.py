@@ -1,7 +1,5 @@
 """Rows 3.9 of queues: which checks a workload gets, and whether its queue can be used at all."""
 
-from typing import Any
-
 import pytest
 
 from e2e.cluster import KUEUE, Cluster, Json, eventually, holds, made, status_of
@@ -10,6 +8,7 @@ from e2e.conformance.scene import (
     activate,
     delete,
     foreign_check,
+    gone,
     queue_reason,
     say,
     second_check,
@@ -191,14 +190,6 @@ def reserved(cluster: Cluster) -> set[str]:
     held = {"type": "QuotaReserved", "status": "True"}.items()
     items = cluster.get(resources.WORKLOADS)["items"]
     return {each["metadata"]["name"] for each in items if any(held <= c.items() for c in status_of(each).get("conditions") or ())}
-
-
-def gone(cluster: Cluster, kind: Any) -> bool:
-    try:
-        cluster.get(kind, cluster.namespace)
-    except LookupError:
-        return True
-    return False
 
 
 @pytest.mark.row("3.9-54")

@@ -1,19 +1,24 @@
-"""Row 3.8-09: a check of our own on a flavor with a topology. What Kueue's own check does there, with the provisioner at work,
-is played in e2e/test_topology.py.
+"""Rows of topologies that need no provisioner: a check of our own on a flavor with a topology, what its gate makes of a job, and
+how a delayed topology holds up admission. What Kueue's own check does with the provisioner at work, e2e/test_topology.py plays.
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from e2e.cluster import KUEUE, Cluster, eventually, holds, made, status_of
-from e2e.conformance.evidence import Evidence
+from e2e.cluster import KUEUE, Cluster, Json, eventually, holds, made, status_of
+from e2e.conformance.scene import config, suspended
 from kube import resources
 
 RACK, HOST = "e2e.corral.dev/rack", "kubernetes.io/hostname"
+GATE, OWN = "kueue.x-k8s.io/topology", "example.com/own"
+IN_TREE = "kueue.x-k8s.io/provisioning-request"
 
 
-def node(cluster: Cluster) -> str:
+@contextmanager
+def node(cluster: Cluster) -> Iterator[str]:
     """A node of the queue's flavor with room for one pod of a job."""
     name = f"{cluster.namespace}-1"
     item = made("v1", "Node", name, spec={})
@@ -23,26 +28,105 @@ def node(cluster: Cluster) -> str:
     }
     room = {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(item | {"status": {"allocatable": room, "capacity": room}}))
-    return name
+    try:
+        yield name
+    finally:
+        cluster.kubectl("delete", "node", name, "--wait=false")
+
+
+def with_topology(cluster: Cluster) -> None:
+    """The queue's flavor gets a topology, so that Kueue places all its pods."""
+    cluster.apply(made(KUEUE, "Topology", cluster.namespace, spec={"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}))
+    cluster.api.merge(resources.RESOURCE_FLAVORS, "", cluster.namespace, {"spec": {"topologyName": cluster.namespace}})
+
+
+def assignment(cluster: Cluster) -> Json:
+    found: list[Json] = (status_of(cluster.workload()).get("admission") or {}).get("podSetAssignments") or [{}]
+    return found[0]
 
 
 @pytest.mark.row("3.8-09")
-def test_with_our_check_kueue_places_pods_on_nodes_that_are_there_and_reserves_nothing_without(
-    cluster: Cluster, evidence: Evidence
-) -> None:
-    cluster.apply(made(KUEUE, "Topology", cluster.namespace, spec={"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}))
+def test_with_our_check_kueue_places_pods_on_nodes_that_are_there_and_reserves_nothing_without(cluster: Cluster) -> None:
     cluster.queue()
-    cluster.api.merge(resources.RESOURCE_FLAVORS, "", cluster.namespace, {"spec": {"topologyName": cluster.namespace}})
+    with_topology(cluster)
     cluster.job(pods=1)
     eventually(lambda: "topology" in cluster.condition("QuotaReserved").get("message", ""))
     holds(lambda: not cluster.requests(), 1)
-    there = node(cluster)
-    try:
+    with node(cluster) as there:
         request = cluster.request()
-        (assigned,) = status_of(cluster.workload())["admission"]["podSetAssignments"]
-        assert there in json.dumps(assigned["topologyAssignment"])
-        assert "delayedTopologyRequest" not in assigned
+        assert there in json.dumps(assignment(cluster)["topologyAssignment"])
+        assert "delayedTopologyRequest" not in assignment(cluster)
         cluster.provision(request)
-        eventually(lambda: cluster.condition("Admitted").get("status") == "True")
-    finally:
-        cluster.kubectl("delete", "node", there, "--wait=false")
+        eventually(lambda: cluster.is_true("Admitted"))
+
+
+def gates(spec: Json) -> list[str]:
+    return sorted(each["name"] for each in spec.get("schedulingGates") or ())
+
+
+def asked(cluster: Cluster, request: Json) -> Json:
+    """The spec of the pods that the request is for."""
+    name = request["spec"]["podSets"][0]["podTemplateRef"]["name"]
+    spec: Json = cluster.get(resources.POD_TEMPLATES, name)["template"]["spec"]
+    return spec
+
+
+def started(cluster: Cluster, *own: str) -> list[str]:
+    """The gates of a job's pods once it starts, when `own` are those that it was written with; only these are in the request."""
+    cluster.job(pods=1, schedulingGates=[{"name": each} for each in own])
+    request = cluster.request()
+    assert gates(asked(cluster, request)) == sorted(own)
+    cluster.provision(request)
+    eventually(lambda: cluster.is_true("Admitted") and not suspended(cluster))
+    return gates(cluster.get(resources.JOBS, "job")["spec"]["template"]["spec"])
+
+
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        pytest.param([], [GATE], id="none", marks=pytest.mark.row("3.9-119")),
+        pytest.param([GATE], [GATE], id="same", marks=pytest.mark.row("3.9-112")),
+        pytest.param([OWN], [OWN, GATE], id="another", marks=pytest.mark.row("3.9-113")),
+    ],
+)
+def test_a_flavor_with_a_topology_adds_its_gate(cluster: Cluster, own: list[str], found: list[str]) -> None:
+    cluster.queue()
+    with_topology(cluster)
+    with node(cluster):
+        assert started(cluster, *own) == found
+
+
+@pytest.mark.row("3.9-111")
+def test_a_flavor_without_a_topology_adds_no_gate(cluster: Cluster) -> None:
+    cluster.queue()
+    assert started(cluster, OWN) == [OWN]
+
+
+@pytest.mark.row("3.9-11")
+def test_a_delayed_topology_holds_up_admission(cluster: Cluster) -> None:
+    """Kueue's own check with our class: Ready is not enough until there is a node."""
+    config(cluster)
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace}
+    cluster.queue(controller=IN_TREE, parameters=parameters)
+    with_topology(cluster)
+    cluster.job(pods=1)
+    [request] = eventually(cluster.requests)
+    cluster.provision(request)
+    eventually(lambda: cluster.entry()["state"] == "Ready")
+    holds(lambda: assignment(cluster)["delayedTopologyRequest"] == "Pending" and not cluster.is_true("Admitted"), 2)
+    with node(cluster):
+        eventually(lambda: cluster.is_true("Admitted"))
+        assert assignment(cluster)["delayedTopologyRequest"] == "Ready"
+
+
+@pytest.mark.row("3.9-10")
+def test_a_delayed_topology_stops_nothing_that_is_admitted(cluster: Cluster) -> None:
+    """Only another writer can bring it there. Kueue's controller asks the helper no more, and our entry stays as it is."""
+    cluster.queue()
+    cluster.admitted()
+    workload = cluster.workload()
+    late = {**assignment(cluster), "delayedTopologyRequest": "Pending"}
+    patch = {"status": {"admission": {"podSetAssignments": [late]}}}
+    cluster.api.merge(resources.WORKLOADS, cluster.namespace, workload["metadata"]["name"], patch, subresource="status")
+    assert assignment(cluster)["delayedTopologyRequest"] == "Pending"
+    holds(lambda: cluster.is_true("Admitted") and not suspended(cluster) and cluster.entry()["state"] == "Ready", 2)
