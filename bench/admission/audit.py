@@ -89,4 +89,4 @@ def _of_check(entry: Entry) -> bool:
         return False
     manager = parse_qs(urlsplit(entry.request_uri).query).get("fieldManager", [""])[0]
     resource = entry.object_ref.resource
-    return resource in _OF_IN_TREE or resource == "workloads" and manager == IN_TREE_MANAGER
+    return resource in _OF_IN_TREE or (resource == "workloads" and manager == IN_TREE_MANAGER)
