@@ -5,137 +5,21 @@ quota is reserved and no eviction is under way. Kueue itself resets `Retry` and 
 `retryCount`; where we were first to evict (admission/release.py), we do.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any
+
+from admission.model import MESSAGE_LIMIT, Change, Decision, Request, State, View, bounded
+from admission.steering import pod_set_updates
 
 ACCEPT_TIMEOUT = timedelta(minutes=5)
 ANSWER_GRACE = timedelta(seconds=3)  # nothing is written about a request that is about to be answered
 LOOK_AGAIN = 30.0  # seconds until an obstacle without an event of its own is looked at again
-MESSAGE_LIMIT = 1024  # Kueue repeats the message in an event of the job, whose note holds no more
-BOOKING_DOMAIN = "booking.corral.dev"
-BOOKED_TAINT = "corral.dev/booked"
 
 # A new attempt can't mend what the workload itself gets wrong. Missing PodTemplates it can: they are ours, and are written anew.
 FINAL_REASONS = frozenset({"InvalidArgument", "Undecidable"})
 
-
-class State(StrEnum):
-    """The states of an entry in `Workload.status.admissionChecks`."""
-
-    PENDING = "Pending"
-    READY = "Ready"
-    RETRY = "Retry"
-    REJECTED = "Rejected"
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition of a ProvisioningRequest."""
-
-    true: bool
-    reason: str = ""
-    message: str = ""
-
-    @property
-    def words(self) -> str:
-        """Reason and message; a message that begins with its reason already is left as it is."""
-        if not self.message or self.message.startswith(self.reason):
-            return self.message or self.reason
-        return f"{self.reason}: {self.message}"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One of our ProvisioningRequests. `fingerprint` names the attempt it was made for, `pod_sets` those it asks capacity for.
-
-    `templates` are the names of the PodTemplates written for it, `booking` is what the provisioner called the capacity.
-    """
-
-    name: str
-    uid: str
-    fingerprint: str
-    created: datetime
-    pod_sets: tuple[str, ...] = ()
-    templates: tuple[str, ...] = ()
-    deleting: bool = False
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
-    booking: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryRule:
-    """`limit` retries follow the first attempt; waits in seconds of backoff * 2^(n-1), at most `longest`."""
-
-    limit: int
-    backoff: int
-    longest: int
-
-    def wait(self, failures: int) -> int:
-        """Seconds to wait after so many failures (1 or more). Never none: Kueue reserves quota again within the second."""
-        return max(1, min(self.backoff << (failures - 1), self.longest))
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Our entry of `status.admissionChecks`. `retries` counts the failed attempts before the one under way."""
-
-    state: str
-    message: str = ""
-    retries: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One workload and one check of ours on it, as the stores show them.
-
-    `fingerprint` names the attempt that should be under way: workload uid, check, attempt, reservation, flavors and counts.
-    `requeue_at` is when Kueue tries again, "" unless it waits for that. `pod_sets` need capacity. `obstacle` says why no request
-    can be made for now, and the remedy; `mistake` why none can ever be made for this workload.
-    `runs`: pods of an elastic job run that this Workload, once evicted, would stop.
-    """
-
-    entry: Entry
-    fingerprint: str
-    retry: RetryRule
-    reserved: bool = True
-    admitted: bool = False
-    evicted: bool = False
-    finished: bool = False
-    active: bool = True
-    requeue_at: str = ""
-    pod_sets: tuple[str, ...] = ()
-    obstacle: str = ""
-    mistake: str = ""
-    requests: tuple[Request, ...] = ()
-    runs: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What our entry is to say from now on. `requeue_after` in seconds goes with Retry alone; `retries` None: as before."""
-
-    state: State
-    message: str
-    requeue_after: int | None = None
-    retries: int | None = None
-    pod_set_updates: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Carried out in this order: the entry's change, deletions, creation of the request, another look in `look_again` seconds."""
-
-    change: Change | None = None
-    delete: tuple[Request, ...] = ()
-    create: bool = False
-    look_again: float | None = None
-
-
 NOTHING = Decision()
 NOT_NEEDED = Change(State.READY, "No capacity is needed: no pods on the flavors of this check")
+WITHOUT_THE_CHECK = Change(State.READY, "The workload was admitted without this check, and keeps what it runs on")
 
 
 def decide(view: View, now: datetime) -> Decision:
@@ -153,24 +37,6 @@ def decide(view: View, now: datetime) -> Decision:
         return NOTHING
     enough = view.runs and not (view.pod_sets or view.obstacle or view.mistake)  # an elastic job that shrank while it waited
     return _begin(view) if current is None or enough else _follow(view, current, now)
-
-
-def booking_key(booking: str, pod_set: str) -> str:
-    """The node label key that marks the nodes of one pod set of a booking."""
-    return f"{booking}.{BOOKING_DOMAIN}/{pod_set}"
-
-
-def pod_set_updates(booking: str, pod_sets: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """Steers each pod set to its own booked nodes: one selector key and one toleration, which nothing else sets."""
-    toleration = {"key": BOOKED_TAINT, "operator": "Exists", "effect": "NoSchedule"}
-    return tuple(
-        {"name": name, "nodeSelector": {booking_key(booking, name): "true"}, "tolerations": [toleration]} for name in pod_sets
-    )
-
-
-def bounded(message: str, limit: int = MESSAGE_LIMIT) -> str:
-    """The message, cut to what an event can carry."""
-    return message if len(message) <= limit else message[: limit - 1] + "…"
 
 
 def current_of(view: View) -> Request | None:
@@ -204,7 +70,13 @@ def _until_the_next_try(view: View) -> str:
 
 
 def _running(view: View, current: Request | None) -> Decision:
-    """An admitted workload keeps Ready whatever becomes of its request; only revoked capacity ends it."""
+    """An admitted workload keeps Ready whatever becomes of its request; only revoked capacity ends it.
+
+    A check that its queue got since is no question any more. Pending it would be, wherever Kueue looks at the checks of what runs
+    again: v0.17.0 does where it replaces a node (pkg/scheduler/scheduler.go admit), and takes back Admitted.
+    """
+    if current is None and view.entry.state == State.PENDING:
+        return Decision(change=WITHOUT_THE_CHECK)
     if current is None or view.entry.state == State.REJECTED:
         return NOTHING
     if _true(current, "CapacityRevoked"):
@@ -231,9 +103,9 @@ def _follow(view: View, current: Request, now: datetime) -> Decision:
     """Failed > CapacityRevoked > BookingExpired > Provisioned > Accepted, as in Kueue's own controller."""
     old = _others(view, current)
     if _true(current, "Failed"):
-        return Decision(change=_failed(view, current.conditions["Failed"]), delete=old)
+        return Decision(change=_failed(view, current), delete=old)
     if _true(current, "CapacityRevoked"):
-        return Decision(change=_rejected(current.conditions["CapacityRevoked"].words), delete=old)
+        return Decision(change=_revoked(view, current.conditions["CapacityRevoked"].words), delete=old)
     if _true(current, "BookingExpired"):
         return Decision(change=_retry(view, f"Booking expired: {current.conditions['BookingExpired'].words}"), delete=old)
     if _true(current, "Provisioned") and current.booking:
@@ -260,17 +132,34 @@ def _waiting(current: Request) -> str:
 def _unanswered(view: View, current: Request) -> Change:
     """Gives the quota back and asks again later, without end: that nobody is there costs a workload one attempt at most."""
     message = f"The provisioner doesn't answer ProvisioningRequest {current.name}: is corral-provisioner running?"
-    wait, spent = view.retry.wait(view.entry.retries + 1), max(view.entry.retries - 1, 0)
-    return Change(State.RETRY, bounded(message), requeue_after=wait, retries=spent)
+    return _uncounted(view, message, view.retry.wait(view.entry.retries + 1))
 
 
-def _failed(view: View, condition: Condition) -> Change:
-    return _rejected(condition.words) if condition.reason in FINAL_REASONS else _retry(view, condition.words)
+def _uncounted(view: View, why: str, wait: int) -> Change:
+    """Another attempt, without end. One is lost at most: Kueue, when it evicts, or admission/release.py counts this one, too."""
+    return Change(State.RETRY, bounded(why), requeue_after=wait, retries=max(view.entry.retries - 1, 0))
+
+
+def _failed(view: View, current: Request) -> Change:
+    condition = current.conditions["Failed"]
+    if condition.reason in FINAL_REASONS:
+        return _rejected(condition.words)
+    if current.uncounted and view.retry.limit:
+        wait = max(view.retry.wait(1), view.retry.longest if view.entry.retries else 0)
+        return _uncounted(view, condition.words, wait)
+    return _retry(view, condition.words)
+
+
+def _revoked(view: View, why: str) -> Change:
+    """The end, as in Kueue's own controller, but not of a job that runs and can do without."""
+    return _retry(view, why) if view.runs else _rejected(why)
 
 
 def _retry(view: View, why: str) -> Change:
-    """Another attempt after a wait that counts from now, or the end of them."""
+    """Another attempt after a wait that counts from now, or the end of them; for pods to be added there is none."""
     attempt, limit = view.entry.retries + 1, view.retry.limit
+    if view.runs:
+        return Change(State.RETRY, bounded(why))
     if attempt > limit:
         return _rejected(f"Gave up after {attempt} {'attempt' if attempt == 1 else 'attempts'}: {why}")
     message = bounded(f"Attempt {attempt} of {limit + 1} failed: {why}")

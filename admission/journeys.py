@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
-from admission.decide import Change, State
+from admission.model import Change, State
 from admission.requests import Attempt
-from admission.view import Stores, own_entries
+from admission.view import Stores, own_entries, reserved_at
 from kube.kueue import Workload
 from kube.times import instant
 from runtime import metrics, telemetry
@@ -81,9 +81,8 @@ def _count(workload: Workload, changes: Mapping[str, Change], now: datetime) -> 
         if before.get(name) == change.state:
             continue
         TRANSITIONS.add(1, {"state": str(change.state)})
-        reserved = workload.condition("QuotaReserved")
-        if change.state == State.READY and reserved and reserved.last_transition_time:
-            GANG_WAIT.record((now - instant(reserved.last_transition_time)).total_seconds())
+        if change.state == State.READY and not workload.admitted and (since := reserved_at(workload)):
+            GANG_WAIT.record((now - since).total_seconds())
 
 
 def publish_waiting(stores: Stores) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from admission.decide import State, bounded
+from admission.model import State, bounded
 from kube.kueue import AdmissionCheckState, Workload
 from kube.times import instant
 
@@ -45,7 +45,8 @@ def _early_eviction(workload: Workload, own: Sequence[AdmissionCheckState]) -> P
     retrying = [each for each in own if each.state == State.RETRY]
     names = {each.name for each in own}
     others = [each for each in workload.status.admission_checks if each.name not in names]
-    taken = workload.evicted or workload.is_true("DeactivationTarget") or workload.status.cluster_name
+    elsewhere = workload.status.cluster_name or workload.status.nominated_cluster_names
+    taken = workload.evicted or workload.is_true("DeactivationTarget") or elsewhere
     failing = any(each.state in FAILING for each in others) or any(each.state == State.REJECTED for each in own)
     if not retrying or taken or failing or not all(_noted(workload, each) for each in retrying):
         return None

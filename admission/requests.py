@@ -11,12 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from admission.decide import Condition, Request, State
 from admission.gang import Member
+from admission.model import Condition, Request, State
 from admission.terms import CLASS
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import AdmissionCheckState, Workload
-from kube.request_marks import ATTEMPT, BOOKING_DETAIL, CHECK, FINGERPRINT, MANAGED, POD_SET, POD_SETS, WORKLOAD, WORKLOAD_UID
+from kube.request_marks import (
+    ATTEMPT,
+    BOOKING_DETAIL,
+    CHECK,
+    FINGERPRINT,
+    MANAGED,
+    POD_SET,
+    POD_SETS,
+    UNCOUNTED_DETAIL,
+    WORKLOAD,
+    WORKLOAD_UID,
+)
 from kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS, WORKLOADS
 from kube.times import instant
 
@@ -46,8 +57,8 @@ class Attempt:
 
 
 def number(workload: Workload, entry: AdmissionCheckState, present: Iterable[ProvisioningRequest]) -> int:
-    """Of the attempt under way: one more than failed before. A Ready entry may no longer say how many did, its request does."""
-    if entry.state == State.READY:
+    """Of the attempt under way: one more than failed before. After Ready the request says how many did, no longer the entry."""
+    if entry.state == State.READY or workload.admitted:
         marks = (each.metadata.annotations for each in present)
         told = ((each.get(ATTEMPT, ""), each.get(FINGERPRINT)) for each in marks)
         numbers = ((int(text), mark) for text, mark in told if re.fullmatch(r"[1-9]\d{0,2}", text))
@@ -145,6 +156,7 @@ def seen(request: ProvisioningRequest) -> Request:
         deleting=meta.deletion_timestamp is not None,
         conditions={c.type: Condition(c.status == "True", c.reason, c.message) for c in request.status.conditions},
         booking=request.status.provisioning_class_details.get(BOOKING_DETAIL, ""),
+        uncounted=request.status.provisioning_class_details.get(UNCOUNTED_DETAIL) == "true",
     )
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from admission.decide import LOOK_AGAIN, Change, Decision, State, View, bounded, current_of
+from admission.decide import LOOK_AGAIN, current_of
 from admission.gang import Member
+from admission.model import Change, Decision, Request, State, View, bounded
 from kube.kueue import Workload
 from kube.slices import Find, before
 
@@ -53,17 +54,26 @@ def added(workload: Workload, gang: Iterable[Member], runs: Mapping[str, int]) -
 def spared(view: View, decision: Decision, now: datetime) -> Decision:
     """The decision, but without Retry and Rejected, which would stop the pods that run.
 
-    Those to be added wait, and what another attempt may mend is tried again: not before the first backoff since the last attempt.
+    Those to be added wait, and what another attempt may mend is tried again.
     """
     failed, current = decision.change, current_of(view)
     if failed is None or failed.state not in (State.RETRY, State.REJECTED):
         return decision
-    left = (current.created + timedelta(seconds=view.retry.wait(1)) - now).total_seconds() if current else LOOK_AGAIN
-    if current and failed.state == State.RETRY and left <= 0:
-        return replace(decision, change=None, delete=(current, *decision.delete))
     message = bounded(f"The pods that run go on, those to be added wait: {failed.message}")
     pending = None if (view.entry.state, view.entry.message) == (State.PENDING, message) else Change(State.PENDING, message)
+    left = (current.created + _pause(view, current) - now).total_seconds() if current else LOOK_AGAIN
+    if current and failed.state == State.RETRY and left <= 0:
+        return replace(decision, change=pending, delete=(current, *decision.delete))
     return replace(decision, change=pending, look_again=left if left > 0 else None)
+
+
+def _pause(view: View, current: Request) -> timedelta:
+    """From one attempt to the next: as long as the quota had been held in vain before, so that waits double; no less than the
+    policy's first wait, no more than its longest. No count is needed, which would stay with the job when it is stopped.
+    """
+    held = (current.created - (view.reserved_at or current.created)).total_seconds()
+    first = view.retry.wait(1)
+    return timedelta(seconds=max(first, min(held, view.retry.longest)))
 
 
 def _replaced(workload: Workload) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from admission.decide import RetryRule
 from admission.gang import WorkloadMistakeError
+from admission.model import RetryRule
 from kube import kueue, ours
 from kube.kueue import ParametersReference, ProvisioningRequestConfig, ProvisioningRequestConfigSpec, RetryStrategy
 from kube.ours import CapacityPolicy, RetryPolicy
@@ -75,6 +75,12 @@ def terms(reference: ParametersReference | None, files: Files, priority_class: s
 
 def _of_policy(name: str, files: Files, priority_class: str) -> Terms | Unusable:
     """The request names the check's policy; the provisioner finds the one that serves the class by the same rule."""
+    chosen = _serving(name, files, priority_class)
+    return chosen if isinstance(chosen, Unusable) else Terms({POLICY: name}, retry_rule(chosen.spec.retry))
+
+
+def _serving(name: str, files: Files, priority_class: str) -> CapacityPolicy | Unusable:
+    """The policy on whose terms workloads of the priority class are served."""
     found = files.policy(name)
     if found is None:
         return Unusable(f'CapacityPolicy "{name}" is not there or not valid: create or correct it')
@@ -85,7 +91,7 @@ def _of_policy(name: str, files: Files, priority_class: str) -> Terms | Unusable
             f'CapacityPolicy "{name}": spec.byPriorityClass hands {priority_class} to CapacityPolicy "{serving}", '
             f"which is not there or not valid: create it or correct the name"
         )
-    return Terms({POLICY: name}, retry_rule(chosen.spec.retry))
+    return chosen
 
 
 def _of_config(name: str, files: Files, priority_class: str) -> Terms | Unusable:
@@ -95,12 +101,30 @@ def _of_config(name: str, files: Files, priority_class: str) -> Terms | Unusable
     if found is None:
         return Unusable(f"{subject} is not there: create it")
     spec = found.spec
-    inner = _of_policy(spec.parameters.get(POLICY, DEFAULT_POLICY), files, priority_class)
-    if isinstance(inner, Unusable):
-        return Unusable(f"{subject}: {inner.why}")
-    given = {**spec.parameters, **inner.parameters} if spec.provisioning_class_name == CLASS else inner.parameters
-    rule = _strategy(spec.retry_strategy) if spec.retry_strategy else inner.retry
-    return Terms(given, rule, spec.managed_resources, _unfollowed(spec, inner.parameters[POLICY]))
+    policy = spec.parameters.get(POLICY, DEFAULT_POLICY)
+    chosen = _serving(policy, files, priority_class)
+    if isinstance(chosen, Unusable):
+        return Unusable(f"{subject}: {chosen.why}")
+    given = {**(spec.parameters if spec.provisioning_class_name == CLASS else {}), POLICY: policy}
+    if refused := next(filter(None, (_refused(key, chosen) for key in given)), ""):
+        return Unusable(f"{subject}: spec.parameters.{refused}")
+    rule = _strategy(spec.retry_strategy) if spec.retry_strategy else retry_rule(chosen.spec.retry)
+    return Terms(given, rule, spec.managed_resources, _unfollowed(spec, policy))
+
+
+def _refused(key: str, policy: CapacityPolicy) -> str:
+    """Why the provisioner would refuse every request with this parameter, whatever its value; "" if it would not."""
+    if key == POLICY:
+        return ""
+    opening = ours.OVERRIDES.get(key)
+    if opening is None:
+        return f"{key[:80]} is unknown: remove it; known are {', '.join((POLICY, *ours.OVERRIDES))}"
+    if opening in policy.spec.user_overrides:
+        return ""
+    return (
+        f'{key}: CapacityPolicy "{policy.metadata.name}" does not open it: remove it, '
+        f"or add {opening} to userOverrides of the policy"
+    )
 
 
 def _unfollowed(spec: ProvisioningRequestConfigSpec, policy: str) -> str:

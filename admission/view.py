@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from admission import requests, slices
-from admission.decide import Entry, RetryRule, View
 from admission.gang import AssignmentMissingError, FlavorMissingError, Member, WorkloadMistakeError, members
+from admission.model import Entry, RetryRule, View
 from admission.requests import Attempt
 from admission.terms import CONTROLLER, DEFAULT_RETRY, Files, Terms, Unusable, parameters, retry_for, terms
 from kube.autoscaling import ProvisioningRequest
@@ -22,6 +23,7 @@ from kube.makers import STATEFUL_SET, JobSet, LeaderWorkerSet, Maker, StatefulSe
 from kube.ours import CapacityPolicy
 from kube.request_marks import CHECK, WORKLOAD_UID
 from kube.resources import JOB_SETS, LEADER_WORKER_SETS, STATEFUL_SETS
+from kube.times import instant
 from runtime.store import Store
 
 BY_WORKLOAD = "workload uid"
@@ -113,7 +115,15 @@ def view(
         mistake=prospect.mistake,
         requests=tuple(map(requests.seen, present)),
         runs=runs,
+        reserved_at=reserved_at(workload),
     )
+
+
+def reserved_at(workload: Workload) -> datetime | None:
+    """Since when it holds quota; None while it has none."""
+    found = workload.condition("QuotaReserved")
+    since = found.last_transition_time if found and found.status == "True" else None
+    return instant(since) if since else None
 
 
 def running(stores: Stores, workload: Workload) -> Mapping[str, int]:

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from admission import journeys, requests, slices
-from admission.decide import LOOK_AGAIN, Change, Decision, Request, State, bounded, decide
+from admission.decide import LOOK_AGAIN, decide
 from admission.gang import WorkloadMistakeError
+from admission.model import Change, Decision, Request, State, bounded
 from admission.release import Push, push
 from admission.requests import Attempt
 from admission.view import Prospect, Stores, is_own, own_entries, prospect, requests_of, retry_of, running, terms_of, view

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from admission.decide import Change, Request, State
 from admission.gang import WorkloadMistakeError
+from admission.model import Change, Request, State
 from admission.release import Push
 from admission.requests import Attempt, pod_template, provisioning_request, same
 from kube.kueue import AdmissionCheckState, Workload
@@ -48,7 +48,8 @@ def entry_body(entry: AdmissionCheckState, change: Change | None, now: datetime)
     """One entry as it goes on the wire.
 
     The transition time moves with the state alone, but then always: Kueue counts requeueAfterSeconds from it. `retryCount` is
-    ours only while attempts fail: with Ready and Rejected we let go of it, so that Kueue can begin to count anew.
+    none any more with Ready and Rejected. It is said, not let go: Kueue's own check, beside ours, owns a copy of all entries
+    (v0.17.0, pkg/workload/workload.go BaseSSAWorkload), and what we left out would stay.
     """
     if change is None:
         kept = {"requeueAfterSeconds": entry.requeue_after_seconds} if entry.state == State.RETRY else {}
@@ -62,7 +63,7 @@ def entry_body(entry: AdmissionCheckState, change: Change | None, now: datetime)
 
 
 def _count(state: str, retries: int | None) -> int | None:
-    return retries if state in (State.PENDING, State.RETRY) else None
+    return retries if retries is None or state in (State.PENDING, State.RETRY) else 0
 
 
 async def write_push(client: Client, workload: Workload, push: Push, now: datetime) -> None:

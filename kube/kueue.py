@@ -110,6 +110,7 @@ class WorkloadStatus(Record, frozen=True, kw_only=True):
     conditions: tuple[StatusCondition, ...] = ()
     requeue_state: RequeueState | None = None
     cluster_name: str | None = None
+    nominated_cluster_names: tuple[str, ...] = ()
     reclaimable_pods: tuple[ReclaimablePod, ...] = ()
 
 
@@ -271,6 +272,11 @@ class ClusterQueue(Record, frozen=True, kw_only=True):
     def checks(self) -> tuple[CheckRule, ...]:
         strategy = self.spec.admission_checks_strategy
         return strategy.admission_checks if strategy else ()
+
+    @property
+    def flavors(self) -> frozenset[str]:
+        """Names of those that it has quota of."""
+        return frozenset(each.name for group in self.spec.resource_groups for each in group.flavors)
 
 
 class LocalQueueSpec(Record, frozen=True, kw_only=True):

@@ -20,3 +20,6 @@ POD_SETS = "corral.dev/pod-sets"
 
 BOOKING_DETAIL = "Booking"
 """Class detail of a Provisioned request: the name of its booking."""
+
+UNCOUNTED_DETAIL = "Uncounted"
+"""Class detail of a Failed request: "true" where time alone may mend it, so that it should use up none of the retries."""

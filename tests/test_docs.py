@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.inspect import DictType, Field, ListType, StructType, UnionType, VarTupleType, type_info
 from pydantic import BaseModel
 
-from admission.decide import State
+from admission.model import State
 from admission.settings import AdmissionSettings
 from capacity.model import CapacityType, Reason
 from kube.ours import BookedInstance, BookingStatus, CapacityPolicySpec, CapacityPoolSpec, Launch

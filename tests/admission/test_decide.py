@@ -5,28 +5,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from admission.decide import (
-    LOOK_AGAIN,
-    MESSAGE_LIMIT,
-    NOT_NEEDED,
-    NOTHING,
-    Change,
-    Condition,
-    Decision,
-    Entry,
-    Request,
-    RetryRule,
-    State,
-    View,
-    decide,
-)
+from admission.decide import LOOK_AGAIN, NOT_NEEDED, NOTHING, WITHOUT_THE_CHECK, decide
+from admission.model import MESSAGE_LIMIT, Change, Condition, Decision, Entry, Request, RetryRule, State, View
 
 NOW = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 RULE = RetryRule(limit=2, backoff=60, longest=90)
 
 
 def request(
-    name: str = "r1", fingerprint: str = "now", *, age: float = 10, booking: str = "", **conditions: Condition
+    name: str = "r1",
+    fingerprint: str = "now",
+    *,
+    age: float = 10,
+    booking: str = "",
+    uncounted: bool = False,
+    **conditions: Condition,
 ) -> Request:
     return Request(
         name=name,
@@ -36,6 +29,7 @@ def request(
         pod_sets=("main",),
         conditions=conditions,
         booking=booking,
+        uncounted=uncounted,
     )
 
 
@@ -201,6 +195,29 @@ def test_without_an_answer_the_quota_goes_back(retries: int, wait: int, left: in
     assert decide(view(request(age=300), retries=retries), NOW) == Decision(change=expected)
 
 
+HOPELESS = request(Failed=true("TopologyUnsatisfied", "5 in a rack of 4"), uncounted=True)
+
+
+@pytest.mark.parametrize(
+    ("retries", "wait", "left"),
+    [
+        pytest.param(0, 60, 0, id="first"),
+        pytest.param(1, 90, 0, id="second: the longest wait, for each try may preempt others"),
+        pytest.param(2, 90, 1, id="last: it is not the end"),
+    ],
+)
+def test_what_time_alone_may_mend_uses_up_no_retries(retries: int, wait: int, left: int) -> None:
+    expected = Change(State.RETRY, "TopologyUnsatisfied: 5 in a rack of 4", requeue_after=wait, retries=left)
+    assert decide(view(HOPELESS, retries=retries), NOW) == Decision(change=expected)
+
+
+def test_a_policy_without_retries_has_none_for_hopeless_gangs_either() -> None:
+    """Each try may preempt others: this is how to have none."""
+    change = decide(view(HOPELESS, retry=RetryRule(0, 60, 60)), NOW).change
+    assert change is not None
+    assert change.state == State.REJECTED
+
+
 @pytest.mark.parametrize(
     ("case", "change"),
     [
@@ -292,7 +309,8 @@ def test_outcome_of_an_attempt(case: View, change: Change | None) -> None:
             view(request(Accepted=true(), Provisioned=false("x", "y")), state="Ready"), NOTHING, id="Provisioned turned False"
         ),
         pytest.param(view(state="Ready", obstacle="policy gone"), NOTHING, id="policy deleted"),
-        pytest.param(view(state="Pending"), NOTHING, id="check added to a running workload"),
+        pytest.param(view(), Decision(change=WITHOUT_THE_CHECK), id="check added to a running workload"),
+        pytest.param(view(OLD), Decision(change=WITHOUT_THE_CHECK), id="check added, and the one before has its request"),
         pytest.param(view(PROVISIONED, state="Pending"), Decision(change=READY), id="Kueue wrote an older copy over Ready"),
         pytest.param(
             view(REVOKED, state="Ready"), Decision(change=Change(State.REJECTED, "Reclaimed: block ended")), id="revoked"

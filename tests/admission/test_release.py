@@ -69,6 +69,7 @@ def test_what_others_said_of_this_reservation_goes_with_it() -> None:
         pytest.param(waiting(active=False), id="deactivated by a user"),
         pytest.param(waiting(deletionTimestamp="2026-09-01T12:00:00Z"), id="deleted"),
         pytest.param(waiting(status={"clusterName": "worker"}), id="placed in another cluster: Kueue must take it back there"),
+        pytest.param(waiting(status={"nominatedClusterNames": ["worker"]}), id="other clusters look at it: so does that"),
         pytest.param(waiting(entry("foreign", "Retry", requeueAfterSeconds=9)), id="another's Retry: Kueue counts it"),
         pytest.param(waiting(entry("foreign", "Rejected")), id="another's Rejected"),
     ],

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from admission.decide import Condition
 from admission.gang import Member
+from admission.model import Condition
 from admission.requests import Attempt, fingerprint, pod_template, provisioning_request, same, seen
 from kube.kueue import Workload
 from tests.admission.objects import UID, assignment, condition, stored, workload

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from admission.decide import NOT_NEEDED, NOTHING, Change, Decision, State, View, decide
+from admission.decide import NOT_NEEDED, NOTHING, decide
 from admission.gang import members
+from admission.model import Change, Decision, RetryRule, State, View
 from admission.slices import added, running, spared
 from kube.kueue import Workload
 from kube.meta import decode
@@ -106,7 +107,7 @@ MINUTE = timedelta(seconds=60)
 def test_a_failed_attempt_is_told_and_its_request_kept_until_the_backoff_is_over() -> None:
     seen = view(FAILED, runs=True)
     waiting = spared(seen, decide(seen, NOW), NOW)
-    message = f"{WAITS}Attempt 1 of 3 failed: GangIncomplete: 3 of 4 nodes"
+    message = f"{WAITS}GangIncomplete: 3 of 4 nodes"
     assert waiting == Decision(change=Change(State.PENDING, message), look_again=50)
     told = view(FAILED, message=message, runs=True)
     assert spared(told, decide(told, NOW), NOW) == Decision(look_again=50)
@@ -118,7 +119,6 @@ def test_a_failed_attempt_is_told_and_its_request_kept_until_the_backoff_is_over
     [
         pytest.param(view(request(Failed=true("Undecidable", "why")), runs=True), id="mistake found by the provisioner"),
         pytest.param(view(mistake="why", pod_sets=(), runs=True), id="mistake found here"),
-        pytest.param(view(request(CapacityRevoked=true("R", "why")), runs=True), id="revoked"),
     ],
 )
 @pytest.mark.parametrize("minutes", [0, 10])
@@ -129,6 +129,40 @@ def test_what_no_attempt_can_mend_waits_for_a_change_of_the_job(seen: View, minu
     assert decision.change.state == State.PENDING
     assert re.fullmatch(f"{WAITS}.*why", decision.change.message)
     assert decision.delete == ()
+
+
+@pytest.mark.parametrize(
+    ("held", "wait"),
+    [
+        pytest.param(0, 60, id="the policy's first wait"),
+        pytest.param(59, 60, id="no less"),
+        pytest.param(75, 75, id="as long as the quota was held in vain: so it doubles"),
+        pytest.param(1000, 90, id="the policy's longest wait"),
+    ],
+)
+def test_waits_between_attempts_grow(held: int, wait: int) -> None:
+    """Without a count: one in `retryCount` would use up the attempts of the whole job, should it be stopped."""
+    seen = view(FAILED, runs=True, reserved_at=FAILED.created - timedelta(seconds=held))
+    assert spared(seen, decide(seen, NOW), NOW).look_again == wait - 10  # it was made 10 s ago
+
+
+def test_attempts_of_a_growth_have_no_end() -> None:
+    """Rejected is for what no attempt can mend: the job would wait for ever with the quota of its new size."""
+    seen = view(FAILED, retries=2, retry=RetryRule(0, 60, 60), runs=True)
+    assert spared(seen, decide(seen, NOW + MINUTE), NOW + MINUTE).delete == (FAILED,)
+
+
+@pytest.mark.parametrize("kind", ["CapacityRevoked", "BookingExpired"])
+def test_capacity_that_is_lost_before_the_growth_is_admitted_is_asked_for_again(kind: str) -> None:
+    """Kueue would admit on a Ready that is left standing."""
+    lost = request(Provisioned=true(), booking="b", **{kind: true("R", "why")})
+    ready = view(lost, state="Ready", runs=True)
+    soon, later = spared(ready, decide(ready, NOW), NOW), spared(ready, decide(ready, NOW + MINUTE), NOW + MINUTE)
+    for each in (soon, later):
+        assert each.change is not None
+        assert each.change.state == State.PENDING
+        assert each.change.message.endswith("why")
+    assert (soon.delete, later.delete) == ((), (lost,))
 
 
 def test_what_stops_nothing_is_left_as_it_is() -> None:

@@ -3,23 +3,28 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from admission.decide import RetryRule
 from admission.gang import WorkloadMistakeError
+from admission.model import RetryRule
 from admission.terms import Files, Terms, Unusable, parameters, retry_for, terms
 from kube.kueue import ParametersReference
-from kube.ours import ByPriorityClass
+from kube.ours import ByPriorityClass, CapacityPolicy
 from tests.admission.objects import config, policy
 
 POLICY = ParametersReference(api_group="corral.dev", kind="CapacityPolicy", name="training")
 CONFIG = ParametersReference(api_group="kueue.x-k8s.io", kind="ProvisioningRequestConfig", name="cfg")
 GOOD: dict[str, Any] = {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": "training", "runDuration": "1h"}}
+OPENED = ("runDuration", "retry.limit")
 BASE = Terms({"policy": "training"}, RetryRule(1, 10, 30))
 
 
 def found(reference: ParametersReference | None, **spec: Any) -> Terms | Unusable:
-    policies = {"training": policy(limit=1, backoff="10s", maxBackoff="30s")}
+    policies = {"training": opened(policy(limit=1, backoff="10s", maxBackoff="30s"))}
     configs = {"cfg": config(**spec)} if spec else {}
     return terms(reference, Files(policies.get, configs.get))
+
+
+def opened(given: CapacityPolicy) -> CapacityPolicy:
+    return structs.replace(given, spec=structs.replace(given.spec, user_overrides=OPENED))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +61,19 @@ def found(reference: ParametersReference | None, **spec: Any) -> Terms | Unusabl
             {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": "none"}},
             'ProvisioningRequestConfig "cfg": CapacityPolicy "none"',
             id="policy of the config missing",
+        ),
+        pytest.param(
+            CONFIG,
+            {**GOOD, "parameters": {"policy": "training", "queuedTimeout": "1h"}},
+            'ProvisioningRequestConfig "cfg": spec.parameters.queuedTimeout: CapacityPolicy "training" does not open it: '
+            "remove it, or add timeouts.queued to userOverrides of the policy",
+            id="a parameter that the policy does not open",
+        ),
+        pytest.param(
+            CONFIG,
+            {**GOOD, "parameters": {"policy": "training", "runDurations": "1h"}},
+            'ProvisioningRequestConfig "cfg": spec.parameters.runDurations is unknown: remove it; known are policy, required',
+            id="a mistyped parameter",
         ),
     ],
 )
@@ -165,7 +183,7 @@ def test_a_config_is_taken_as_it_is(spec: dict[str, Any], parameters: dict[str, 
         (spec, "default"),
         ({**spec, "parameters": {**spec.get("parameters", {}), "policy": "training"}}, "training"),
     ):
-        policies = {name: policy(name, limit=1, backoff="10s", maxBackoff="30s")}
+        policies = {name: opened(policy(name, limit=1, backoff="10s", maxBackoff="30s"))}
         result = terms(CONFIG, Files(policies.get, {"cfg": config(**given)}.get))
         assert isinstance(result, Terms)
         assert (result.parameters, result.note) == ({**parameters, "policy": name}, note.replace("training", name))

@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 from admission.checks import Checks
-from admission.decide import Change, State
 from admission.journeys import waiting
+from admission.model import Change, State
 from admission.requests import Attempt
 from admission.view import BY_WORKLOAD, Stores, prospect, terms_of, workload_uid
 from admission.workloads import OBSTRUCTED, STALE, Workloads
@@ -221,7 +221,7 @@ async def test_a_strange_request_under_our_name_is_removed_first(world: World) -
 
 
 async def test_ready_carries_updates_and_nothing_of_kueue_s(world: World) -> None:
-    given = workload(checks=[entry(retryCount=0)])
+    given = workload()
     await world.requested(given, **PROVISIONED)
     await world.turn()
     body = world.client.applied[-1]
@@ -300,16 +300,30 @@ def with_requeue(given: Workload, state: Json) -> Workload:
     [
         pytest.param("Pending", 2, id="what we leave out and nobody else owns would vanish"),
         pytest.param("Retry", 2, id="so that the limit is reached"),
-        pytest.param("Ready", None, id="success ends the count"),
-        pytest.param("Rejected", None, id="so does the end of attempts"),
+        pytest.param("Ready", 0, id="success ends the count"),
+        pytest.param("Rejected", 0, id="so does the end of attempts"),
     ],
 )
-def test_the_count_is_ours_only_while_attempts_fail(state: str, kept: int | None) -> None:
+def test_the_count_is_said_while_attempts_fail(state: str, kept: int) -> None:
+    """Left out it would stay where Kueue's own check is beside ours: its controller owns a copy of all entries."""
     [seen] = workload(checks=[entry(state=state, retryCount=2)]).status.admission_checks
     now = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
     assert entry_body(seen, None, now).get("retryCount") == kept
     [before] = workload(checks=[entry(state="Pending", retryCount=2)]).status.admission_checks
     assert entry_body(before, Change(State(state), "new"), now).get("retryCount") == kept
+
+
+def test_no_count_is_made_of_none() -> None:
+    [seen] = workload(checks=[entry()]).status.admission_checks
+    for state in State:
+        assert "retryCount" not in entry_body(seen, Change(state, "new"), datetime(2026, 9, 1, 12, 0, tzinfo=UTC))
+
+
+async def test_a_ready_that_kueue_wrote_over_is_restored_for_any_attempt(world: World) -> None:
+    await world.requested(workload(checks=[entry(retryCount=2)]), **PROVISIONED)
+    await world.turn(workload(checks=[entry(retryCount=0)], conditions=ADMITTED))
+    [written] = world.client.entries
+    assert (written["state"], len(written["podSetUpdates"])) == ("Ready", 1)
 
 
 async def test_a_ready_entry_without_a_count_keeps_its_request(world: World) -> None:
@@ -372,13 +386,14 @@ async def test_capacity_is_given_back(world: World, after: Json) -> None:
     assert await world.turn() == DONE, "a store that lags behind the deletion does no harm"
 
 
-@pytest.mark.parametrize("checks", [[entry(state="Ready")], [entry(state="Pending")], []], ids=["ready", "pending", "taken off"])
+@pytest.mark.parametrize("checks", [[entry(state="Ready")], [entry(state="Pending")], []], ids=["ready", "new", "taken off"])
 async def test_nothing_is_deleted_under_a_running_job(world: World, checks: list[Json]) -> None:
     other = workload(assignments=[assignment(count=3)], checks=checks, conditions=ADMITTED)
     await world.requested(workload(), **PROVISIONED)
     world.stores.policies.put(("", "training"), None)
     await world.turn(other)
-    assert world.client.writes == []
+    assert world.client.writes == (["apply workloads"] if checks == [entry()] else [])
+    assert len(world.client.objects) == 2
 
 
 async def test_a_check_that_is_not_known_now_keeps_its_request(world: World) -> None:
