@@ -19,8 +19,9 @@ def of_workload(workload: Workload, request: bool | None, booked: datetime, newe
     place.
     """
     named = f"workload {workload.metadata.namespace}/{workload.metadata.name}"
-    if slices.lives_on(workload, newer, booked):
-        return Owner.ADMITTED, f"{named} goes on as {newer[-1].metadata.name}"
+    goes_on = slices.lives_on(workload, newer, booked)
+    if goes_on is not False:
+        return (Owner.ADMITTED if goes_on else Owner.UNKNOWN), f"{named} goes on as {newer[-1].metadata.name}"
     if workload.finished:
         return Owner.DONE, f"{named} finished"
     quota = workload.condition("QuotaReserved")

@@ -33,13 +33,16 @@ def _next(workload: Workload, naming: Callable[[Key], Iterable[Workload]]) -> Wo
     return max(found, key=lambda each: (not each.finished, each.metadata.creation_timestamp or ""), default=None)
 
 
-def lives_on(workload: Workload, newer: Sequence[Workload], booked: datetime) -> bool:
+def lives_on(workload: Workload, newer: Sequence[Workload], booked: datetime) -> bool | None:
     """Whether pods on capacity that was booked for this slice at `booked` run on under the last of the `newer` ones: the job was
-    let onto it, and not stopped since.
+    let onto it, and not stopped since. None where that one has no quota: Kueue ends the old slice first (v0.17.0,
+    pkg/scheduler/scheduler.go replaceWorkloadSlice), so it may come yet.
     """
-    if not newer or not workload.admitted or newer[-1].finished or not newer[-1].quota_reserved:
+    if not newer or not workload.admitted or newer[-1].finished:
         return False
-    return not any(_stopped(each, booked) for each in (workload, *newer))
+    if any(_stopped(each, booked) for each in (workload, *newer)):
+        return False
+    return True if newer[-1].quota_reserved else None
 
 
 def _stopped(workload: Workload, booked: datetime) -> bool:

@@ -40,6 +40,19 @@ def test_of_workload(conditions: list[tuple[str, str, str]], request_there: bool
 
 
 @pytest.mark.parametrize(
+    ("quota", "owner"),
+    [
+        pytest.param([], Owner.UNKNOWN, id="Kueue has ended the old slice, and has yet to reserve quota for the new one"),
+        pytest.param([QUOTA], Owner.ADMITTED, id="then it has"),
+        pytest.param([("Evicted", "True", LATER)], Owner.DONE, id="the job was stopped"),
+    ],
+)
+def test_of_a_slice_that_another_replaces(quota: list[tuple[str, str, str]], owner: Owner) -> None:
+    old = workload(QUOTA, ("Admitted", "True", EARLIER), ("Finished", "True", LATER))
+    assert of_workload(old, False, BOOKED, [workload(*quota)])[0] is owner
+
+
+@pytest.mark.parametrize(
     ("request_there", "owner"),
     [(True, Owner.WAITING), (False, Owner.DONE), (None, Owner.UNKNOWN)],
 )

@@ -54,7 +54,14 @@ def newer(workload: Workload, *there: Workload) -> Sequence[Workload]:
         ),
         pytest.param(slice_("a", HELD, FINISHED), [SECOND], False, id="never admitted: its pods never were let go"),
         pytest.param(FIRST, [slice_("b", HELD, ADMITTED, FINISHED, replaces="a")], False, id="the job is over"),
-        pytest.param(FIRST, [slice_("b", replaces="a")], False, id="the new slice lost its quota"),
+        pytest.param(FIRST, [slice_("b", replaces="a")], None, id="the new slice has no quota yet, or none for now"),
+        pytest.param(FIRST, [slice_("b", FINISHED, replaces="a")], False, id="the new slice was given up"),
+        pytest.param(
+            slice_("a", HELD, FINISHED), [slice_("b", replaces="a")], False, id="never admitted, and the new one has no quota yet"
+        ),
+        pytest.param(
+            FIRST, [slice_("b", replaces="a", evicted=("True", LATER))], False, id="the new slice was evicted, the job is stopped"
+        ),
         pytest.param(FIRST, [slice_("b", HELD, replaces="a", job="k")], False, id="of another job"),
         pytest.param(FIRST, [slice_("b", HELD, replaces="c")], False, id="instead of another slice"),
         pytest.param(FIRST, [slice_("b", HELD, FINISHED, replaces="a"), slice_("c", HELD, replaces="b")], True, id="two later"),
@@ -76,7 +83,7 @@ def newer(workload: Workload, *there: Workload) -> Sequence[Workload]:
         ),
     ],
 )
-def test_whether_capacity_of_a_slice_is_still_used(first: Workload, there: list[Workload], *, lives: bool) -> None:
+def test_whether_capacity_of_a_slice_is_still_used(first: Workload, there: list[Workload], *, lives: bool | None) -> None:
     assert lives_on(first, newer(first, *there), BOOKED) is lives
 
 
