@@ -38,13 +38,13 @@ async def run(config_path: str | Path) -> None:
     logging.setup(settings.logging.level, settings.logging.format)
     client = await Client.connect(settings.client_connection)
     try:
-        installation = settings.installation or await _cluster_uid(client)
+        cluster = await _cluster_uid(client)
     except (ApiError, TransportError):
         await client.close()
         raise
     clouds = Clouds()
     try:
-        await build(settings, client, installation, clouds).run()
+        await build(settings, client, cluster, clouds).run()
     finally:
         await clouds.close()
 
@@ -55,11 +55,11 @@ async def _cluster_uid(client: Client) -> str:
     return str(found["metadata"]["uid"])
 
 
-def build(settings: ProvisionerSettings, client: Client, installation: str, clouds: Clouds) -> Manager:
-    """The manager with everything registered."""
+def build(settings: ProvisionerSettings, client: Client, cluster: str, clouds: Clouds) -> Manager:
+    """The manager with everything registered. `cluster` is the uid of namespace kube-system."""
     manager = Manager(settings, client, MANAGER, clouds.fence)
     client = manager.client
-    state = _state(manager, settings, installation)
+    state = _state(manager, settings, cluster)
     state.bookings.on_change(lambda old, new: state.ledger.settle(old, _now()) if old and new is None else None)
     recorder = Recorder(client, REPORTER, _now)
 
@@ -79,19 +79,20 @@ def build(settings: ProvisionerSettings, client: Client, installation: str, clou
     judging.watch(state.policies, lambda policy: [policy.metadata.name])
     judging.watch(state.pools, lambda _: [policy.metadata.name for policy in state.policies.values()])
 
-    pace = Pace()
+    pace = Pace(settings.terminations_per_minute)
     booking = bookings.BookingReconciler(state, client, recorder, _now)
     for controller in (planning, looking, judging, bookings.controller(booking, state)):
         manager.controller(controller)
     manager.background("scale-in", ScaleInLoop(state, client, _now, pace).run)
-    manager.background("reaper", Reaper(state, client, recorder, _now, pace).run)
+    manager.background("reaper", Reaper(state, client, _now, pace).run)
     return manager
 
 
-def _state(manager: Manager, settings: ProvisionerSettings, installation: str) -> State:
+def _state(manager: Manager, settings: ProvisionerSettings, cluster: str) -> State:
     return State(
         settings=settings,
-        installation=installation,
+        installation=settings.installation or cluster,
+        cluster=cluster,
         nodes=manager.reflector(Resource(*resources.NODES), core.Node),
         pods=manager.reflector(Resource(*resources.PODS), core.Pod, field_selector=LIVE_PODS),
         daemon_sets=manager.reflector(Resource(*resources.DAEMON_SETS), core.DaemonSet),

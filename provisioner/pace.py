@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 class Pace:
     """At most `limit` in any minute."""
 
-    def __init__(self, limit: int = 20) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
         self._taken: deque[datetime] = deque()
 

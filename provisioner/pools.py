@@ -177,7 +177,8 @@ class PoolReconciler:
         seen = poolstatus.look(view, pool, found, sold, pods, asked.error)
         name, uses, grounds = pool.metadata.name, flavors.used(self._state), flavors.grounds(view)
         missing, unfit = flavors.missing(uses, grounds), flavors.unfit(uses, grounds)
-        return replace(seen, missing=missing.get(name, {}), unfit=unfit.get(name, {}), holding=holding)
+        orphans = self._state.alarms.get(name, "")
+        return replace(seen, missing=missing.get(name, {}), unfit=unfit.get(name, {}), holding=holding, orphans=orphans)
 
     async def _write(self, pool: ours.CapacityPool, status: ours.CapacityPoolStatus) -> None:
         loop, name = asyncio.get_running_loop(), pool.metadata.name

@@ -27,7 +27,8 @@ class Look:
     """What was found out about a pool. `trouble` is (reason, message) of what keeps it from being Ready, None when nothing does.
 
     `missing` are flavors whose labels no node or shape bears, `unfit` others that can't be served, each with a sentence;
-    `overlaps` are nodes with the other pools that select them; `holding` is what must end before a deleted pool goes.
+    `overlaps` are nodes with the other pools that select them; `holding` is what must end before a deleted pool goes; `orphans`
+    says why the reaper stands still, "" if it doesn't.
     """
 
     market: Market | None
@@ -38,6 +39,7 @@ class Look:
     missing: Mapping[str, str] = field(default_factory=dict)
     unfit: Mapping[str, str] = field(default_factory=dict)
     holding: str = ""
+    orphans: str = ""
 
 
 def look(view: View, pool: ours.CapacityPool, market: Market | None, sold: Offers, pods: Sequence[PodSet], error: str) -> Look:
@@ -166,7 +168,7 @@ def _counts(view: View, nodes: Sequence[core.Node]) -> ours.NodeCounts:
 
 def _conditions(pool: ours.CapacityPool, seen: Look, now: datetime) -> tuple[Condition, ...]:
     found: Sequence[Mapping[str, Any]] = [condition.to_json() for condition in pool.status.conditions]
-    entries = (_ready(pool, seen), _blocked(seen), _overlaps(seen), _labels(seen), _fit(seen), *_checks(seen))
+    entries = (_ready(pool, seen), _blocked(seen), _overlaps(seen), _labels(seen), _fit(seen), _orphans(seen), *_checks(seen))
     for type_, status, reason, message in entries:
         found = set_condition(found, type_, status, reason, message, generation=pool.metadata.generation, now=now)
     return tuple(decode(condition, Condition) for condition in found)
@@ -211,6 +213,12 @@ def _labels(seen: Look) -> Entry:
     if seen.missing:
         return "LabelsMissing", True, "FlavorLabels", "; ".join(seen.missing.values())
     return "LabelsMissing", False, "AllThere", "each ResourceFlavor in use finds its node labels"
+
+
+def _orphans(seen: Look) -> Entry:
+    if seen.orphans:
+        return "TooManyOrphans", True, "ReaperStopped", seen.orphans
+    return "TooManyOrphans", False, "Plausible", "no more machines than is plausible are without booking and node"
 
 
 def _fit(seen: Look) -> Entry:

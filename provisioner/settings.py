@@ -24,3 +24,5 @@ class ProvisionerSettings(Settings):
     """How long a PodTemplate may be missing before its request fails: stores lag, and producers create in any order."""
     reap_grace_seconds: float = Field(default=120.0, ge=0)
     """Age from which a machine that nobody claims may be terminated."""
+    terminations_per_minute: int = Field(default=20, ge=1)
+    """How many machines scale-in and the search for orphans may end in a minute together."""

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from capacity.model import Labels
 from kube import autoscaling, core, kueue, ours, storage
+from kube.pools import selects
 from kube.slices import replaces
 from kube.volumes import Volumes, gathered
 from provisioner.backoff import Backoffs
@@ -25,6 +27,7 @@ SOURCE_LABEL = "corral.dev/source"
 QUARANTINED_LABEL = "corral.dev/quarantined"
 
 TAG_INSTALLATION = "corral.dev/installation"
+TAG_CLUSTER = "corral.dev/cluster"
 TAG_BOOKING = "corral.dev/booking"
 TAG_PURCHASE = "corral.dev/purchase"
 TAG_POOL = "corral.dev/pool"
@@ -37,7 +40,7 @@ BOOKINGS_BY_WORKLOAD = "workload"
 WORKLOADS_BY_REPLACED = "replaced"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known:
     """What a pool's cloud said at `at`. `instances` were read before `inventory`, so each of them is counted in it.
 
@@ -49,10 +52,21 @@ class Known:
     at: datetime
     error: str = ""
 
+    def machine(self, provider_id: str) -> Instance | None:
+        """The machine of a node. Looked up in a table that is made once: a pool has thousands."""
+        return self._by_provider.get(provider_id)
+
+    @cached_property
+    def _by_provider(self) -> Mapping[str, Instance]:
+        return {each.provider_id: each for each in self.instances}
+
 
 @dataclass(slots=True)
 class State:
-    """`clouds` and `known` are keyed by pool and filled by the pools controller; a pool never reached is in neither."""
+    """`clouds` and `known` are keyed by pool and filled by the pools controller; a pool never reached is in neither.
+
+    `cluster` is the uid of namespace kube-system, "" where it is not known. `alarms` says why the reaper stands still in a pool.
+    """
 
     settings: ProvisionerSettings
     installation: str
@@ -82,6 +96,8 @@ class State:
     ledger: Ledger = field(default_factory=Ledger)
     clouds: dict[str, Cloud] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
+    cluster: str = ""
+    alarms: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pods.add_index(PODS_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
@@ -92,6 +108,10 @@ class State:
 
     def pool(self, name: str) -> ours.CapacityPool | None:
         return self.pools.get(("", name))
+
+    def selected(self, labels: Labels) -> bool:
+        """Whether some pool has a node with these labels for its own."""
+        return any(selects(pool, labels) for pool in self.pools.values())
 
     def replacing(self, workload: tuple[str, str]) -> list[kueue.Workload]:
         """The Workloads that stand in for this one (namespace, name) of an elastic job."""

@@ -6,7 +6,8 @@ import pytest
 from provisioner.clouds.base import Order
 from provisioner.observing import Observer
 from provisioner.pace import Pace
-from provisioner.reaper import Reaper, Sightings, too_many
+from provisioner.reaper import Reaper, too_many
+from provisioner.sightings import Sightings
 from tests.provisioner import fake_api
 from tests.provisioner.fake_api import START
 from tests.provisioner.world import booking
@@ -30,24 +31,26 @@ def test_sightings_are_apart_and_without_interruption() -> None:
 
 @pytest.mark.parametrize(
     ("orphans", "running", "alarm"),
-    [(5, 5, False), (6, 6, True), (6, 12, False), (7, 12, True), (50, 100, False), (51, 100, True), (0, 0, False)],
+    [(5, 5, False), (6, 6, True), (6, 59, True), (6, 60, False), (7, 69, True), (50, 500, False), (51, 500, True), (0, 0, False)],
 )
 def test_too_many(orphans: int, running: int, alarm: bool) -> None:
     assert too_many(orphans, running) is alarm
 
 
 class Setting:
-    def __init__(self) -> None:
+    def __init__(self, limit: int = 20) -> None:
         self.api, self.clock = fake_api.Api(), fake_api.Clock()
         self.cloud = fake_api.FakeCloud(self.api)
         self.state = fake_api.state(self.api, self.cloud)
-        Observer(self.state, self.api)  # type: ignore[arg-type]
+        Observer(self.state, self.api, self.clock)  # type: ignore[arg-type]
         self.api.put("capacitypools", fake_api.pool())
-        recorder = fake_api.recorder(self.api, self.clock)
-        self.reaper = Reaper(self.state, self.api, recorder, self.clock, Pace())  # type: ignore[arg-type]
+        self.state.cluster = "uid-1"
+        self.reaper = Reaper(self.state, self.api, self.clock, Pace(limit))  # type: ignore[arg-type]
 
-    def machine(self, id_: str, *, booked: str = "old", installation: str = "here", node: bool = False, **order: Any) -> None:
-        tags = {"corral.dev/installation": installation, "corral.dev/booking": booked}
+    def machine(
+        self, id_: str, *, booked: str = "old", installation: str = "here", node: bool = False, more: Any = (), **order: Any
+    ) -> None:
+        tags = {"corral.dev/installation": installation, "corral.dev/booking": booked, **dict(more)}
         self.cloud.add(id_, Order("t", "h100", "z1", "on-demand", 1, tags=tags, **order))
         if not node:
             self.api.remove("nodes", f"n-{id_}")
@@ -97,22 +100,121 @@ async def test_a_node_that_the_store_does_not_show_saves_it() -> None:
     here = Setting()
     here.machine("i0")
     here.api.lag.add("nodes")
-    here.api.put("nodes", fake_api.node("n-i0", "sim://i0"))
+    here.api.put("nodes", fake_api.node("n-i0", "sim://i0", labels={"corral.dev/pool": "p"}))
 
     await here.turns()
 
     assert not here.cloud.terminated
 
 
-async def test_when_much_looks_orphaned_nothing_is_ended() -> None:
+async def test_when_much_looks_orphaned_nothing_is_ended_and_sightings_begin_anew() -> None:
     here = Setting()
     for number in range(6):
         here.machine(f"i{number}")
 
     await here.turns()
+    assert not here.cloud.terminated
+    assert here.state.alarms["p"].startswith("6 of 6 machines look orphaned, such as i0, i1, i2: none is ended")
+
+    here.cloud.machines.pop("i0")
+    await here.turns(4)
+    assert not here.cloud.terminated
+    assert not here.state.alarms
+    await here.turns(1)
+    assert here.cloud.terminated == ["i1", "i2", "i3", "i4", "i5"]
+
+
+async def test_a_machine_of_another_cluster_with_our_installation_id_stays() -> None:
+    here = Setting()
+    here.machine("i0", more={"corral.dev/cluster": "uid-2"})
+    here.machine("i1", more={"corral.dev/cluster": "uid-1"})
+
+    await here.turns()
+
+    assert here.cloud.terminated == ["i1"]
+
+
+class Careless(fake_api.FakeCloud):
+    """Shows all there is, whatever the tags asked for."""
+
+    async def instances(self, tags: Any) -> Any:
+        return tuple(self.machines.values())
+
+
+async def test_a_cloud_that_filters_badly_costs_nobody_a_machine() -> None:
+    here = Setting()
+    here.cloud = here.state.clouds["p"] = Careless(here.api)
+    here.machine("i0", installation="there")
+
+    await here.turns()
 
     assert not here.cloud.terminated
-    assert "TooManyOrphans" in here.api.events
+
+
+async def test_each_machine_is_one_pools_and_that_of_a_pool_that_is_gone_anybodys() -> None:
+    here = Setting()
+    here.api.put("capacitypools", {**fake_api.pool(), "metadata": {"name": "q", "uid": "q-uid"}})
+    here.state.clouds["q"] = here.cloud
+    for number in range(3):
+        here.machine(f"p{number}", more={"corral.dev/pool": "p"})
+        here.machine(f"q{number}", more={"corral.dev/pool": "q"})
+    here.machine("x", more={"corral.dev/pool": "gone"})
+
+    await here.turns()
+
+    assert sorted(here.cloud.terminated) == ["p0", "p1", "p2", "q0", "q1", "q2", "x"]
+
+
+async def test_no_more_are_ended_in_a_minute_than_allowed() -> None:
+    here = Setting(limit=2)
+    for number in range(5):
+        here.machine(f"i{number}")
+
+    await here.turns(5)
+    assert here.cloud.terminated == ["i0", "i1"]
+    await here.turns(3)
+    assert len(here.cloud.terminated) == 2
+    await here.turns(1)
+    assert len(here.cloud.terminated) == 4
+
+
+async def test_an_orphan_with_a_node_of_no_pool_is_closed_then_ended() -> None:
+    here = Setting()
+    here.machine("i0", node=True)
+
+    await here.turns(5)
+    assert here.api.of("nodes", "n-i0").spec.unschedulable
+    assert not here.cloud.terminated
+    await here.turns(1)
+
+    assert here.cloud.terminated == ["i0"]
+
+
+async def test_an_orphan_that_pods_run_on_is_never_ended_and_opened_again() -> None:
+    here = Setting()
+    here.machine("i0", node=True)
+    await here.turns(5)
+    here.api.lag.add("pods")
+    here.api.put("pods", fake_api.pod("w", "n-i0"))
+
+    await here.turns(10)
+    assert not here.cloud.terminated
+    assert not here.api.of("nodes", "n-i0").spec.unschedulable
+
+    here.api.remove("pods", "w", "team")
+    await here.turns(2)
+    assert here.cloud.terminated == ["i0"]
+
+
+async def test_a_node_that_a_pool_selects_stands_for_its_machine() -> None:
+    here = Setting()
+    spec = {"mode": "Active", "provider": {"adopted": {}}, "nodeSelector": {"matchLabels": {"team": "a"}}}
+    here.api.put("capacitypools", {"metadata": {"name": "mine", "uid": "m"}, "spec": spec})
+    here.machine("i0", node=True, labels={"team": "a"})
+
+    await here.turns()
+
+    assert not here.cloud.terminated
 
 
 async def test_marks_of_a_gone_booking_are_taken_off() -> None:

@@ -1,0 +1,77 @@
+"""Marks on nodes that nobody claims any more: of bookings that are gone, or of none."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from kube import core
+from kube.meta import ObjectKey, decode
+from kube.resources import BOOKINGS, NODES, PODS
+from provisioner import marks
+from provisioner.observing import is_stranger, still_there
+from provisioner.sightings import Sightings
+from provisioner.state import MANAGER, QUARANTINED_LABEL, State
+from provisioner.steps import ENDED
+from runtime.client import Client, Resource
+from runtime.errors import Conflict, NotFound
+from runtime.logging import get_logger
+
+_NODE, _POD = Resource(*NODES), Resource(*PODS)
+_log = get_logger("reaper")
+
+
+def stale(node: core.Node, bookings: frozenset[str], used: bool) -> str | None:
+    """The name of a gone booking whose marks the node bears, "" for marks of none, None when all is well.
+
+    A launched node without marks and without a note that it is idle counts as well: nobody would ever end it.
+    """
+    on_it = marks.bookings_on(node.metadata.labels)
+    if used or on_it & bookings or QUARANTINED_LABEL in node.metadata.labels:
+        return None
+    if on_it:
+        return min(on_it)
+    unclaimed = marks.launched(node) and marks.IDLE_SINCE not in node.metadata.annotations
+    return "" if unclaimed or marks.tainted(node) else None
+
+
+class StrayMarks:
+    """Takes them off after two sightings and a grace, never from under pods."""
+
+    def __init__(self, state: State, client: Client, now: Callable[[], datetime]) -> None:
+        self._state, self._client, self._now = state, client, now
+        self._sightings = Sightings()
+
+    async def turn(self) -> None:
+        """Frees nodes of the marks of bookings that are gone; launched ones become idle, adopted ones are left as they were."""
+        bookings = frozenset(each.metadata.name for each in self._state.bookings.values())
+        taken = planned(self._state)
+        found: dict[str, str] = {}
+        for node in self._state.nodes.values():
+            used = node.metadata.name in taken or any(is_stranger(pod) for pod in self._state.pods_on(node.metadata.name))
+            booking = stale(node, bookings, used)
+            if booking is not None:
+                found[node.metadata.name] = booking
+        for name in self._sightings.ripe(found, self._now(), self._state.settings.reap_grace_seconds):
+            await self._free(name, found[name])
+
+    async def _free(self, name: str, booking: str) -> None:
+        if booking and await still_there(self._client, BOOKINGS, ObjectKey(name=booking)) is not False:
+            return
+        listed = await self._client.list(_POD, field_selector=f"spec.nodeName={name}")
+        if any(is_stranger(decode(each, core.Pod)) for each in listed):
+            return
+        try:
+            node = decode(await self._client.get(_NODE, name), core.Node)
+            _log.warning("freeing a node of marks that nobody claims", node=name, booking=booking)
+            await self._client.patch(_NODE, name, marks.unmark_patch(node, {booking}, self._now()), manager=MANAGER)
+        except (NotFound, Conflict) as error:
+            _log.info("node not patched", node=name, error=str(error))
+
+
+def planned(state: State) -> Mapping[str, str]:
+    """Node name or providerID -> the live booking that counts on it."""
+    found: dict[str, str] = {}
+    for booking in state.bookings.values():
+        if booking.status.phase not in ENDED:
+            found |= {each.name: booking.metadata.name for each in booking.spec.nodes}
+            found |= {each.node: booking.metadata.name for each in booking.status.instances if each.node}
+    return found
