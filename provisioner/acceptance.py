@@ -19,7 +19,7 @@ from kube.meta import ObjectKey
 from kube.podspec import pod_set, template
 from kube.request_marks import POD_SET
 from kube.requests import PodSpecError
-from kube.times import instant
+from kube.times import instant, seconds
 from provisioner import authority, growth, tas
 from provisioner.authority import Look, NoQuota
 from provisioner.parameters import ParameterError, PolicyMissingError, Terms, named, poolless, terms
@@ -36,7 +36,8 @@ _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`priority` is the Workload's at acceptance; `check` the admission check it waits for, "" for a bare request.
+    """`priority` is the Workload's at acceptance, `waits_since` when it was made; `check` the admission check it waits for. "" for
+    a bare request.
 
     `digest` is equal for requests that ask for the same on the same terms, whoever's pods they are: one plan answers them all
     where no rule looks at the pods' labels. `templates` are those of its pod sets, in order; `inherited` are by pod set the keys
@@ -49,6 +50,7 @@ class Accepted:
     workload: ObjectKey | None = None
     check: str = ""
     priority: int = 0
+    waits_since: str = ""
     templates: tuple[core.PodTemplate, ...] = ()
     inherited: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -97,7 +99,7 @@ def judge(request: ProvisioningRequest, desk: Desk, now: datetime) -> Judgement:
     missing = [name for name, found in zip(names, there, strict=True) if found is None]
     if missing:
         text = f"PodTemplate {', '.join(missing)} not found in namespace {request.metadata.namespace}: create it"
-        return _patient("MissingPodTemplates", text, request, desk.template_grace, now)
+        return _patient("MissingPodTemplates", text, request, _grace(request, desk), now)
     templates = [found for found in there if found is not None]
     try:
         agreed = terms(request.spec.parameters, desk.policy, authority.priority_class(request, desk.look))
@@ -143,6 +145,13 @@ def _placed(pod: PodSet, agreed: Terms) -> PodSet:
     if pod.required_topology or not wanted.required_topology:
         return replace(pod, preferred_topology=preferred)
     return replace(pod, required_topology=wanted.required_topology, preferred_topology=preferred, topology_group="")
+
+
+def _grace(request: ProvisioningRequest, desk: Desk) -> float:
+    """Seconds: its policy's `timeouts.accept`, the service's own where there is none."""
+    policy = desk.policy(named(request.spec.parameters))
+    accept = policy.spec.timeouts.accept if policy else None
+    return seconds(accept) if accept else desk.template_grace
 
 
 def _patient(reason: str, text: str, request: ProvisioningRequest, grace: float, now: datetime) -> NotYet | Refused:
@@ -231,7 +240,10 @@ def _standing(
         NoQuota(f"{other} serves Workload {workload.metadata.name} already") if other else None,
     )
     objection = next((each for each in objections if each), None)
-    return objection or replace(offer, workload=_key(workload), check=check, priority=workload.spec.priority or 0)
+    if objection:
+        return objection
+    born = workload.metadata.creation_timestamp or ""
+    return replace(offer, workload=_key(workload), check=check, priority=workload.spec.priority or 0, waits_since=born)
 
 
 def _key(workload: Workload) -> ObjectKey:

@@ -1,10 +1,13 @@
-"""Whose turn it is: priority of the Workload, then age, then UID so that two passes never differ."""
+"""Whose turn it is: priority of the Workload, then its age, then that of the request, then UID so that two passes never differ."""
 
 from kube.autoscaling import ProvisioningRequest
 
-Turn = tuple[int, str, str]
+Turn = tuple[int, str, str, str]
 
 
-def turn(request: ProvisioningRequest, priority: int) -> Turn:
-    """Sorts the next one first. Creation times are whole seconds of UTC in one format, so their text sorts as they do."""
-    return (-priority, request.metadata.creation_timestamp or "", request.metadata.uid)
+def turn(request: ProvisioningRequest, priority: int, waits_since: str = "") -> Turn:
+    """Sorts the next one first. `waits_since` is when its Workload was made, "" for a bare request: an attempt that is made anew
+    keeps its place. Such times are whole seconds of UTC in one format, so their text sorts as they do.
+    """
+    created = request.metadata.creation_timestamp or ""
+    return (-priority, waits_since or created, created, request.metadata.uid)

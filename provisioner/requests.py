@@ -26,7 +26,7 @@ from provisioner.closing import closed
 from provisioner.creation import Creator, Writer, traced
 from provisioner.grounds import Grounds
 from provisioner.leaning import Leaning, leaning
-from provisioner.ordering import turn
+from provisioner.ordering import Turn, turn
 from provisioner.outcomes import Book, broken, pools_of
 from provisioner.patience import LOOKS, Patience
 from provisioner.producers import check_of
@@ -189,7 +189,7 @@ class Planner:
         unknown = frozenset(view.pools) - view.known.keys()
         current = Pass(ground, modes, self._plan, self._memo.on(ground), self._patience.on(), unknown)
         done: list[Case] = []
-        for case in sorted(cases, key=lambda c: turn(c.request, c.accepted.priority if c.accepted else 0)):
+        for case in sorted(cases, key=_turn):
             found = await self._one(case, current, now)
             done.append(found or case)
             if found is None:
@@ -282,6 +282,11 @@ class Planner:
         moments.append(self._state.backoffs.next_end(now))
         waits = [(moment - now).total_seconds() for moment in moments if moment]
         return min(LONGEST, max(0.2, min(waits, default=LONGEST)))
+
+
+def _turn(case: Case) -> Turn:
+    taken = case.accepted
+    return turn(case.request, taken.priority, taken.waits_since) if taken else turn(case.request, 0)
 
 
 def _booked(case: Case, accepted: Accepted, made: ours.Booking, now: datetime) -> Case:
