@@ -1,0 +1,1 @@
+"""Stand-ins for real clouds, each behind its real protocol."""

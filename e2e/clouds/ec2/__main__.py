@@ -1,0 +1,48 @@
+"""`python -m e2e.clouds.ec2 --port N [--state file.yaml]`: serves until it is told to stop."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from e2e.clouds.ec2.account import Account
+from e2e.clouds.ec2.clock import Clock
+from e2e.clouds.ec2.objects import Change
+from e2e.clouds.ec2.server import Server
+from e2e.clouds.ec2.service import Service
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m e2e.clouds.ec2", description="A stand-in for EC2.")
+    parser.add_argument("--port", type=int, default=8091)
+    parser.add_argument("--state", type=Path, help="YAML: what the account holds at the start")
+    parser.add_argument("--rate", type=float, default=1.0, help="seconds of its clock to one of the wall's")
+    arguments = parser.parse_args()
+    try:
+        account = Account(_state(arguments.state))
+    except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
+        print(f"{arguments.state}: {error}", file=sys.stderr)
+        return 2
+    asyncio.run(_serve(Service(account, Clock(rate=arguments.rate)), arguments.port))
+    return 0
+
+
+def _state(path: Path | None) -> Change:
+    return Change() if path is None else msgspec.convert(yaml.safe_load(path.read_text()) or {}, Change)
+
+
+async def _serve(service: Service, port: int) -> None:
+    server, stop = Server(service, port=port), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    print(await server.open(), flush=True)
+    await stop.wait()
+    await server.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
