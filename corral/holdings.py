@@ -7,22 +7,24 @@ from datetime import datetime
 from capacity.model import ReservationUse
 from capacity.quantity import show
 from capacity.why.explain import account
+from corral.asked import since
+from corral.reading import left_out
+from corral.targets import NODE, POOL, RESERVATION
 from kube import core, nodes
 from kube.autoscaling import ProvisioningRequest
 from kube.ours import Booking, CapacityPolicy, CapacityPool, ReservationStatus
 from kube.pools import selects
-from kube.times import instant, length
 from provisioner.parameters import DEFAULT_POLICY
+from provisioner.state import CLASS
 
 MOST = 10
 OVER = ("Released", "Failed")
 NO_LONGER = ("Gone", "Transferred")
-CLASS = "gang.corral.dev"
 
 
 @dataclass(frozen=True, slots=True)
 class Estate:
-    """What was found. `pods` are those on `node`; `hidden` the kinds that the user may not read."""
+    """What was found. `kind` as in `corral.targets`; `pods` are those on `node`; `hidden` the kinds that were refused."""
 
     kind: str
     name: str
@@ -38,9 +40,8 @@ class Estate:
 
 def tell(estate: Estate) -> str:
     """A first line `KIND name: what it is`, then indented lines with numbers."""
-    lines = {"reservation": _reservation, "pool": _pool, "node": _node}[estate.kind](estate)
-    hidden = f"  left out, for you have no right to read them: {', '.join(estate.hidden)} (ClusterRole corral-viewer has it)"
-    return "\n".join([*lines, *([hidden] if estate.hidden else [])])
+    lines = {RESERVATION: _reservation, POOL: _pool, NODE: _node}[estate.kind](estate)
+    return "\n".join([*lines, *left_out(estate.hidden)])
 
 
 def _reservation(estate: Estate) -> Iterator[str]:
@@ -118,8 +119,8 @@ def _held(estate: Estate, share: Callable[[Booking], int]) -> Iterator[str]:
     held = sorted(((count, one) for count, one in shares if count), key=lambda item: (-item[0], item[1].metadata.name))
     for count, booking in held[:MOST]:
         nodes_ = "1 node" if count == 1 else f"{count} nodes"
-        since = f" for {_since(booking.status.phase_since, estate.now)}" if booking.status.phase_since else ""
-        yield f"  held by {_gang(booking)}: {nodes_}, booking {booking.metadata.name}, {booking.status.phase}{since}"
+        age = f" for {since(booking.status.phase_since, estate.now)}" if booking.status.phase_since else ""
+        yield f"  held by {_gang(booking)}: {nodes_}, booking {booking.metadata.name}, {booking.status.phase}{age}"
     if len(held) > MOST:
         yield f"  held by {len(held) - MOST} more bookings: {sum(count for count, _ in held[MOST:])} nodes"
     if not held and "bookings" not in estate.hidden:
@@ -148,12 +149,12 @@ def _gang(booking: Booking) -> str:
 
 def _waiting(estate: Estate, pools: list[str]) -> Iterator[str]:
     """Requests that wait and whose policy lets them use one of these pools, the oldest first."""
-    waiting = [(since, request) for request in estate.requests if (since := _waits(request)) and _may_use(request, estate, pools)]
+    waiting = [(begun, request) for request in estate.requests if (begun := _waits(request)) and _may_use(request, estate, pools)]
     ordered = sorted(waiting, key=lambda item: (item[0], item[1].metadata.namespace, item[1].metadata.name))
-    for since, request in ordered[:MOST]:
+    for begun, request in ordered[:MOST]:
         told = next(one for one in request.status.conditions if one.type == "Provisioned")
         name = f"{request.metadata.namespace}/{request.metadata.name}"
-        yield f"  waits: provreq {name} {told.reason} {_since(since, estate.now)}: {told.message.split(';')[0]}"
+        yield f"  waits: provreq {name} {told.reason} {since(begun, estate.now)}: {told.message.split(';')[0]}"
     if len(ordered) > MOST:
         yield f"  waits: {len(ordered) - MOST} more"
     if not ordered and "provisioningrequests" not in estate.hidden:
@@ -178,7 +179,3 @@ def _may_use(request: ProvisioningRequest, estate: Estate, pools: list[str]) -> 
 
 def _use(one: ReservationStatus) -> ReservationUse:
     return ReservationUse(one.id, one.shape, one.zone, one.total, one.booked, one.outside, one.quarantined, one.spare, one.free)
-
-
-def _since(text: str, now: datetime) -> str:
-    return length(int((now - instant(text)).total_seconds()))

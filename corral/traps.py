@@ -1,33 +1,34 @@
-"""Topology requests that keep Kueue from ever reserving quota, whatever is free, and what to write instead. Pure."""
+"""What keeps a workload from ever starting, whatever is free, and what to write instead. Pure."""
 
+import re
 from collections.abc import Collection, Iterator
 
 from kube.kueue import ClusterQueue, ResourceFlavor, TopologyRequest, Workload
 from kube.levels import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY, SLICE_TOPOLOGY
+from kube.ours import CapacityPool
+
+_TOLD = ("LabelsMissing", "FlavorsUnfit")
+_SENTENCES = re.compile(r"; (?=ResourceFlavor )")
 
 
-def traps(
-    workload: Workload, queue: ClusterQueue | None, flavors: Collection[ResourceFlavor], checks: Collection[str]
-) -> Iterator[str]:
-    """`flavors` are all that there are, `checks` the names of those that Corral serves. For a workload without quota."""
-    if queue is None:
+def flavor_traps(pools: Collection[CapacityPool], flavors: Collection[str]) -> Iterator[str]:
+    """What the pools' own conditions say of these flavors: the provisioner alone judges them (provisioner/flavors.py)."""
+    for pool in pools:
+        for told in pool.status.conditions:
+            if told.type in _TOLD and told.status == "True":
+                for sentence in _SENTENCES.split(told.message):
+                    if any(sentence.startswith(f"ResourceFlavor {name} ") for name in flavors):
+                        yield f"  trap: pool {pool.metadata.name}: {sentence}"
+
+
+def topology_traps(workload: Workload, queue: ClusterQueue | None, flavors: Collection[ResourceFlavor]) -> Iterator[str]:
+    """Topology requests in Kueue's words where no flavor of the queue has a topology. `flavors` are all that there are.
+
+    Kueue v0.17.0 admits no such pod set on a flavor without topologyName (pkg/scheduler/flavorassigner).
+    """
+    used = [flavor for flavor in flavors if queue and flavor.metadata.name in queue.flavors]
+    if not used or any(flavor.spec.topology_name for flavor in used):
         return
-    names = {flavor.name for group in queue.spec.resource_groups for flavor in group.flavors}
-    used = [flavor for flavor in flavors if flavor.metadata.name in names]
-    if used and not any(flavor.spec.topology_name for flavor in used):
-        yield from _without_topology(workload)
-    guarded = {name for rule in queue.checks if rule.name in checks for name in rule.on_flavors or names}
-    for flavor in used:
-        if flavor.spec.topology_name and flavor.metadata.name in guarded:
-            yield (
-                f"  trap: flavor {flavor.metadata.name} has topologyName {flavor.spec.topology_name}: "
-                f"Kueue reserves quota only on nodes that are there already, and Corral is asked after that"
-            )
-            yield "    use a flavor without topologyName, or Kueue's own provisioning check with class gang.corral.dev"
-
-
-def _without_topology(workload: Workload) -> Iterator[str]:
-    """Kueue v0.17.0 admits no pod set with a topology request on a flavor without topologyName (pkg/scheduler/flavorassigner)."""
     for pod_set in workload.spec.pod_sets:
         written = _written(pod_set.topology_request)
         if written is not None:

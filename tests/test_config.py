@@ -58,7 +58,7 @@ async def test_roles_let_watch_what_is_watched_and_no_more(service: str) -> None
 
 
 def test_viewers_may_read_what_why_tells() -> None:
-    """The calls of corral/why.py: `get` by name, `list` of the rest."""
+    """The calls of `corral why`: `get` by name, `list` of the rest."""
     viewer, *_ = yaml.safe_load_all((CONFIG / "rbac/user_roles.yaml").read_text())
     granted = {(resource, verb) for rule in viewer["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     read = (
@@ -68,6 +68,8 @@ def test_viewers_may_read_what_why_tells() -> None:
         "capacitypools",
         "capacitypolicies",
         "admissionchecks",
+        "provisioningrequestconfigs",
+        "resourceflavors",
         "events",
         "pods",
     )

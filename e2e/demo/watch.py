@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
-from corral.answer import Facts, answer
+from corral.answer import answer
+from corral.facts import Facts
 from e2e.demo.scene import GANGS
 from e2e.stack import Stack
 from kube.autoscaling import ProvisioningRequest
@@ -86,16 +87,18 @@ def look(stack: Stack) -> Sample:
 def said(sample: Sample, gang: str) -> str:
     """What `corral why` says of the gang."""
     workload = sample.workloads.get(gang)
+    if workload is None:
+        return f"UNKNOWN {gang}: Kueue has no Workload for it"
+    request, booking = sample.request(gang), sample.booking(gang)
     return answer(
         Facts(
-            target=gang,
             now=sample.at,
             workload=workload,
             queue=sample.queue,
-            request=sample.request(gang),
-            booking=sample.booking(gang),
+            requests=(request,) if request else (),
+            bookings={request.metadata.uid: booking} if request and booking else {},
             checks=frozenset({"capacity"}),
-            rejection=sample.rejections.get(workload.metadata.uid, "") if workload else "",
+            rejection=sample.rejections.get(workload.metadata.uid, ""),
         )
     )
 

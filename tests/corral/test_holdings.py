@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from corral.holdings import tell
-from corral.why import _estate
-from tests.corral.test_why import Api, Json, condition, meta
+from tests.corral import cluster
+from tests.corral.cluster import Json, condition, meta
 
 pytestmark = pytest.mark.looptime
 
@@ -126,7 +125,7 @@ CLUSTER: dict[str, list[Json]] = {
 
 
 async def told(kind: str, name: str, *closed: str) -> list[str]:
-    lines = tell(await _estate(Api(CLUSTER, *closed), kind, name)).splitlines()  # type: ignore[arg-type]
+    lines = await cluster.told(CLUSTER, f"{kind}/{name}", *closed)
     return [line.split(" GangIncomplete ")[0] for line in lines]
 
 

@@ -1,165 +1,335 @@
-"""What `corral why` makes of the objects that the user may read."""
+"""What `corral why` says of a workload: its state, the numbers, and what to do."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from corral.answer import answer
-from corral.why import _facts
-from runtime.errors import Forbidden, NotFound
+from tests.corral.cluster import SINCE, Json, check, condition, entry, meta, owner, request, told, waits, workload
 
 pytestmark = pytest.mark.looptime
 
-Json = dict[str, Any]
-SINCE = "2026-09-01T10:00:00Z"
+LLM = owner("Job", "llm", "batch/v1")
 WORDS = "needs 6 pods in one rack; largest has room for 4"
-
-
-def condition(kind: str, status: str = "True", **fields: str) -> Json:
-    return {"type": kind, "status": status, "reason": kind, "message": "", "lastTransitionTime": SINCE} | fields
-
-
-def meta(name: str, **fields: Any) -> Json:
-    return {"name": name, "namespace": "team", "uid": f"{name}-uid", **fields}
-
-
-WORKLOAD: Json = {
-    "metadata": meta("job-llm", ownerReferences=[{"kind": "Job", "name": "llm", "uid": "j", "apiVersion": "batch/v1"}]),
-    "spec": {"queueName": "q"},
-    "status": {
-        "conditions": [condition("QuotaReserved")],
-        "admissionChecks": [{"name": "capacity", "state": "Pending", "message": "", "lastTransitionTime": SINCE}],
-    },
+CLUSTER = {
+    "workloads": [workload("job-llm", LLM)],
+    "provisioningrequests": [request("llm-1", waits("TopologyUnsatisfied", WORDS), of="job-llm")],
+    "admissionchecks": [check()],
 }
-REQUEST: Json = {
-    "metadata": meta("llm-1", labels={"corral.dev/workload-uid": "job-llm-uid"}, creationTimestamp=SINCE),
-    "spec": {"provisioningClassName": "gang.corral.dev", "podSets": [{"podTemplateRef": {"name": "t"}, "count": 6}]},
-    "status": {"conditions": [condition("Provisioned", "False", reason="TopologyUnsatisfied", message=WORDS)]},
+TAS_CHECK = check("tas", "kueue.x-k8s.io/provisioning-request", "corral")
+
+
+def by_kueue(name: str, *conditions: Json, of: str = "job-llm", class_: str = "gang.corral.dev") -> Json:
+    """A request as Kueue 0.17.0 makes it."""
+    made = request(
+        name,
+        *conditions,
+        labels={"kueue.x-k8s.io/managed": "true"},
+        ownerReferences=[owner("Workload", of, "kueue.x-k8s.io/v1beta2")],
+    )
+    return {**made, "spec": {**made["spec"], "provisioningClassName": class_}}
+
+
+def booking(name: str, of: str, phase: str, *instances: Json) -> Json:
+    bought = {"name": "a", "pool": "h100", "source": "r", "offering": "o", "shape": "p5", "zone": "z", "capacityType": "reserved"}
+    spec = {
+        "request": {"namespace": "team", "name": of, "uid": f"{of}-uid"},
+        "attempt": 1,
+        "installation": "x",
+        "policy": "default",
+        "podSets": [],
+        "provisionDeadline": SINCE,
+        "bookingSeconds": 900,
+        "purchases": [{**bought, "count": 3, "pods": {"main": 1}, "reservationID": "cr-1"}],
+    }
+    return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase, "instances": list(instances)}}
+
+
+def machine(name: str, state: str, message: str = "") -> Json:
+    return {"id": name, "purchase": "a", "state": state, "message": message}
+
+
+# --- requests and checks --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["job/llm", "workload/job-llm", "provreq/llm-1"])
+async def test_every_way_to_name_it(target: str) -> None:
+    first, to_do = await told(CLUSTER, target)
+    assert first.startswith("WAITING TopologyUnsatisfied ")
+    assert first.endswith(f": {WORDS}")
+    assert to_do == "  to do: wait until one domain has room for all, ask for fewer pods or for a wider level"
+
+
+CONFIG: Json = {"metadata": {"name": "corral"}, "spec": {"provisioningClassName": "gang.corral.dev"}}
+TAS = {
+    "workloads": [workload("job-llm", LLM, checks=(entry("tas"),))],
+    "admissionchecks": [TAS_CHECK],
+    "provisioningrequestconfigs": [CONFIG],
+    "provisioningrequests": [by_kueue("job-llm-tas-1", waits("ReservationMismatch", "3 of 8 pods fit now"))],
 }
-CHECK: Json = {"metadata": {"name": "capacity"}, "spec": {"controllerName": "corral.dev/capacity"}}
-CLUSTER = {"workloads": [WORKLOAD], "provisioningrequests": [REQUEST], "admissionchecks": [CHECK]}
 
 
-class Api:
-    """Answers from a table; `closed` are the plurals that the user may not read."""
-
-    def __init__(self, objects: Mapping[str, list[Json]], *closed: str) -> None:
-        self._objects, self._closed = objects, closed
-
-    async def list(self, resource: Any, namespace: str = "", **narrow: str) -> list[Json]:
-        if resource.plural in self._closed:
-            raise Forbidden("no")
-        return self._objects.get(resource.plural, [])
-
-    async def get(self, resource: Any, name: str, namespace: str = "") -> Json:
-        for each in await self.list(resource, namespace):
-            if each["metadata"]["name"] == name:
-                return each
-        raise NotFound
+@pytest.mark.parametrize("target", ["job/llm", "provreq/job-llm-tas-1"])
+@pytest.mark.parametrize("closed", [(), ("provisioningrequestconfigs",)], ids=["all", "no right to read configs"])
+async def test_a_request_of_kueues_own_check(target: str, closed: tuple[str, ...]) -> None:
+    first, *_ = await told(TAS, target, *closed)
+    assert first.startswith("WAITING ReservationMismatch ")
+    assert first.endswith(": 3 of 8 pods fit now")
 
 
-async def told(api: Api, kind: str = "job", name: str = "llm") -> list[str]:
-    return answer(await _facts(api, f"{kind}/{name}", kind, name, "team")).splitlines()  # type: ignore[arg-type]
+async def test_kueues_own_check_before_it_has_asked() -> None:
+    first, *_ = await told({**TAS, "provisioningrequests": []}, "job/llm")
+    assert "its ProvisioningRequest is still to be written" in first
 
 
-@pytest.mark.parametrize(("kind", "name"), [("job", "llm"), ("workload", "job-llm"), ("provreq", "llm-1")])
-async def test_every_way_to_name_it(kind: str, name: str) -> None:
-    [line] = await told(Api(CLUSTER), kind, name)
-    assert line.startswith("WAITING TopologyUnsatisfied ")
-    assert line.endswith(WORDS)
+async def test_kueues_own_check_of_another_class_is_none_of_ours() -> None:
+    other = [{**CONFIG, "spec": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}}]
+    requests = [by_kueue("job-llm-tas-1", class_="check-capacity.autoscaling.x-k8s.io")]
+    [line] = await told({**TAS, "provisioningrequestconfigs": other, "provisioningrequests": requests}, "job/llm")
+    assert line.startswith("WAITING, not for capacity: check tas is Pending")
+
+
+TWO = {
+    **CLUSTER,
+    "workloads": [workload("job-llm", LLM, checks=(entry("gpu"), entry("cpu"), entry("budget", message="asks the boss")))],
+    "admissionchecks": [check("gpu"), check("cpu"), check("budget", "example.com/money")],
+    "provisioningrequests": [
+        request("llm-gpu", waits("TopologyUnsatisfied", WORDS), of="job-llm", for_="gpu"),
+        request("llm-cpu", waits("GangIncomplete", "2 of 6 pods can be had"), of="job-llm", for_="cpu"),
+        request("llm-old", condition("Failed", reason="GangIncomplete"), of="job-llm", for_="cpu")
+        | {"metadata": request("llm-old", of="job-llm", for_="cpu")["metadata"] | {"creationTimestamp": "2026-08-01T00:00:00Z"}},
+    ],
+}
+
+
+async def test_several_checks_are_told_each_with_its_newest_request() -> None:
+    lines = [line for line in await told(TWO, "job/llm") if "to do" not in line]
+    assert [line.partition(":")[2] for line in lines[:2]] == [f" {WORDS}", " 2 of 6 pods can be had"]
+    assert ["(check gpu)" in lines[0], "(check cpu)" in lines[1]] == [True, True]
+    assert lines[2:] == ["  waits for check budget as well, which is not Corral's: Pending: asks the boss"]
+
+
+async def test_a_check_that_is_ready_beside_one_that_waits() -> None:
+    ready = workload("job-llm", LLM, checks=(entry("gpu", "Ready", "all 3 machines are ready"), entry("cpu")))
+    held = [booking("bk-1", "llm-gpu", "Provisioned", machine("m", "Ready"))]
+    lines = await told({**TWO, "workloads": [ready], "bookings": held}, "job/llm")
+    assert lines[0].startswith("WAITING GangIncomplete ")
+    assert lines[2:4] == [
+        "  check gpu is ready: all 3 machines are ready",
+        "  booking bk-1: Provisioned; 0 nodes that were there, 1 of 3 machines bought; 0 $/h",
+    ]
+
+
+async def test_all_that_waits_under_one_name_is_told_what_waits_first() -> None:
+    serve = owner("LeaderWorkerSet", "serve", "leaderworkerset.x-k8s.io/v1")
+    runs = workload("serve-0", serve, conditions=[condition("QuotaReserved"), condition("Admitted")])
+    lines = await told({**CLUSTER, "workloads": [runs, workload("serve-1", serve)]}, "lws/serve")
+    assert [line for line in lines if line.startswith("workload/")] == ["workload/serve-1", "workload/serve-0"]
+    assert [line.split()[0] for line in lines if line.startswith(("WAITING", "RUNNING"))] == ["WAITING", "RUNNING"]
+
+
+async def test_the_older_slice_of_an_elastic_job_that_is_over_is_left_out() -> None:
+    over = workload("job-old", LLM, conditions=[condition("Finished", reason="WorkloadSliceReplaced")])
+    lines = await told({**CLUSTER, "workloads": [over, *CLUSTER["workloads"]]}, "job/llm")
+    assert lines[0].startswith("WAITING TopologyUnsatisfied ")
+
+
+# --- bare requests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("conditions", "first", "more"),
+    [
+        pytest.param((), "WAITING {age}: the provisioner has not answered yet: is corral-provisioner running?", [], id="new"),
+        pytest.param(
+            (condition("Accepted", "False", reason="MissingPodTemplates", message="create it"),),
+            "WAITING MissingPodTemplates {age}: create it",
+            [],
+            id="not accepted",
+        ),
+        pytest.param((condition("Accepted"),), "WAITING {age}: capacity is being planned", [], id="accepted"),
+        pytest.param(
+            (condition("Accepted"), waits("GangIncomplete", "2 of 6; would fit: 2 pods | tomorrow; gives up at 10:40Z")),
+            "WAITING GangIncomplete {age}: 2 of 6",
+            [
+                "would fit: 2 pods | tomorrow",
+                "gives up at 10:40Z",
+                "to do: wait: it starts by itself once all of its pods can be had; or take what stands after `would fit`",
+            ],
+            id="waits",
+        ),
+        pytest.param(
+            (condition("Accepted"), condition("Provisioned", message="all 3 machines are ready")),
+            "PROVISIONED {age}: all 3 machines are ready",
+            [],
+            id="provisioned",
+        ),
+        pytest.param(
+            (condition("Failed", reason="NoQuota", message="no Workload stands behind this request"),),
+            "FAILED NoQuota {age}: no Workload stands behind this request",
+            ["no request is tried twice: make a new one"],
+            id="failed",
+        ),
+        pytest.param(
+            (condition("Provisioned"), condition("BookingExpired", message="no pod came in time")),
+            "FAILED BookingExpired {age}: no pod came in time",
+            ["no request is tried twice: make a new one"],
+            id="expired",
+        ),
+    ],
+)
+async def test_a_bare_request(conditions: tuple[Json, ...], first: str, more: list[str]) -> None:
+    lines = await told({"provisioningrequests": [request("mine", *conditions)]}, "provreq/mine")
+    assert lines == [first.format(age=_age(lines[0])), *(f"  {line}" for line in more)]
+
+
+def _age(line: str) -> str:
+    return line.split(":")[0].split()[-1]
+
+
+async def test_a_bare_request_with_its_booking() -> None:
+    """What each machine lacks is counted: three o'clock in the morning is no time to read YAML."""
+    waiting = request("mine", waits("CapacityProvisioning", "1 of 3 machines ready; deadline 10:40Z"))
+    machines = (machine("a", "Ready"), machine("b", "Joined", "not Ready"), machine("c", "Joined", "not Ready"))
+    held = [booking("bk-1", "mine", "Joining", *machines)]
+    lines = await told({"provisioningrequests": [waiting], "bookings": held}, "provreq/mine")
+    assert lines[1:] == [
+        "  deadline 10:40Z",
+        "  to do: wait: all is booked or ordered; what a machine still lacks stands below",
+        "  booking bk-1: Joining; 0 nodes that were there, 3 of 3 machines bought; 0 $/h",
+        "    3 x p5 in z from cr-1 (h100)",
+        "    2 of the machines: joined: not Ready",
+    ]
+
+
+async def test_a_request_of_another_class_is_not_ours() -> None:
+    made = request("mine")
+    made["spec"]["provisioningClassName"] = "check-capacity.autoscaling.x-k8s.io"
+    [line] = await told({"provisioningrequests": [made]}, "provreq/mine")
+    assert line == "UNKNOWN provreq/mine: its class is check-capacity.autoscaling.x-k8s.io, Corral serves gang.corral.dev"
+
+
+async def test_a_request_that_outlived_its_workload() -> None:
+    left = [request("llm-1", condition("Accepted"), of="job-llm")]
+    lines = await told({"provisioningrequests": left}, "provreq/llm-1")
+    assert lines[1:] == ["  Workload job-llm, for which it was made, is not there any more"]
+
+
+# --- what to do -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "to_do"),
+    [
+        pytest.param("CapacityProvisioning", "3 of 8 machines ready", "wait: all is booked or ordered", id="provisioning"),
+        pytest.param("TopologyUnsatisfied", WORDS, "wait until one domain has room", id="topology"),
+        pytest.param("ReservationMismatch", "8 of cr-1", "let the job accept the prepaid machines", id="mismatch"),
+        pytest.param("GangIncomplete", "2 of 6", "wait: it starts by itself", id="gang"),
+        pytest.param("GangIncomplete", "2 of 6; it would not fit even if all were free", "waiting can't help", id="hopeless"),
+    ],
+)
+async def test_each_kind_of_waiting_says_what_to_do(reason: str, message: str, to_do: str) -> None:
+    waiting = [request("llm-1", waits(reason, message), of="job-llm")]
+    lines = await told({**CLUSTER, "provisioningrequests": waiting}, "job/llm")
+    assert lines[0].startswith(f"WAITING {reason} ")
+    assert lines[-1].startswith(f"  to do: {to_do}")
+
+
+def _quota(gpus: int, taken: int, cohort: str = "", **workload_: Any) -> dict[str, list[Json]]:
+    """A workload of two pods with 8 GPUs each in a queue of one flavor."""
+    container = {"name": "c", "resources": {"requests": {"nvidia.com/gpu": "8"}}}
+    pods = {"name": "main", "count": 2, "template": {"spec": {"containers": [container]}}, **workload_}
+    status = {"conditions": [condition("QuotaReserved", "False", reason="Pending", message="couldn't assign flavors")]}
+    quotas = [{"name": "nvidia.com/gpu", "nominalQuota": gpus}]
+    spec = {"resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "f", "resources": quotas}]}]}
+    used = [{"name": "f", "resources": [{"name": "nvidia.com/gpu", "total": taken}]}]
+    return {
+        **CLUSTER,
+        "workloads": [{**workload("job-llm", LLM, **status), "spec": {"queueName": "q", "podSets": [pods]}}],
+        "localqueues": [{"metadata": meta("q"), "spec": {"clusterQueue": "cq"}}],
+        "clusterqueues": [
+            {"metadata": {"name": "cq"}, "spec": {**spec, "cohortName": cohort}, "status": {"flavorsReservation": used}}
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("cluster", "numbers", "to_do"),
+    [
+        pytest.param(_quota(32, 24), "32 = 24 reserved + 8 free; needs 16   <- short", "wait until others give", id="in use"),
+        pytest.param(
+            _quota(8, 0), "8 = 0 reserved + 8 free; needs 16   <- more than there is at all", "raise the quota", id="never"
+        ),
+        pytest.param(_quota(8, 0, "all"), "needs 16   <- short", "wait until others give quota back (cohort all", id="cohort"),
+        pytest.param(_quota(8, 0, minCount=1), "needs 16   <- short", "wait until others give", id="may shrink"),
+    ],
+)
+async def test_quota_that_is_short(cluster: dict[str, list[Json]], numbers: str, to_do: str) -> None:
+    first, counted, remedy = await told(cluster, "job/llm")
+    assert first.startswith("WAITING QuotaInsufficient ")
+    assert counted.startswith("  cq/f: nvidia.com/gpu ")
+    assert counted.endswith(numbers)
+    assert remedy.startswith(f"  to do: {to_do}")
+
+
+async def test_a_queue_that_is_shut_is_no_lack_of_quota() -> None:
+    cluster = _quota(32, 0)
+    shut = condition("QuotaReserved", "False", reason="Inadmissible", message="ClusterQueue cq is inactive")
+    cluster["workloads"][0]["status"]["conditions"] = [shut]
+    missing = condition("Active", "False", reason="AdmissionCheckInactive", message="can't admit: capacity")
+    cluster["clusterqueues"][0]["status"]["conditions"] = [missing]
+    first, why, to_do = await told(cluster, "job/llm")
+    assert first.startswith("WAITING, not for capacity ")
+    assert first.endswith(": ClusterQueue cq is inactive")
+    assert why == "  ClusterQueue cq is not active: AdmissionCheckInactive: can't admit: capacity"
+    assert to_do.startswith("  to do: correct what is named")
+
+
+async def test_the_next_attempt_says_why_the_last_one_failed() -> None:
+    words = "Attempt 1 of 3 failed: GangIncomplete: 2 of 6; next try at 10:40Z, no quota is held until then"
+    between = workload(
+        "job-llm",
+        LLM,
+        checks=(entry(message=words),),
+        conditions=[condition("QuotaReserved", "False"), condition("Evicted", message="a check is false")],
+        requeueState={"requeueAt": "2030-01-01T10:40:00Z"},
+    )
+    first, to_do = await told({**CLUSTER, "workloads": [between]}, "job/llm")
+    assert first == f"WAITING for its next attempt at 2030-01-01 10:40Z: {words}"
+    assert to_do.startswith("  to do: nothing; it holds no quota meanwhile")
+
+
+async def test_one_that_is_being_stopped() -> None:
+    stops = workload("job-llm", LLM, conditions=[condition("QuotaReserved"), condition("Evicted", message="Preempted by x")])
+    [first] = await told({**CLUSTER, "workloads": [stops], "provisioningrequests": []}, "job/llm")
+    assert first.startswith("WAITING, not for capacity: it is being stopped, ")
+    assert first.endswith(": Preempted by x")
+
+
+async def test_a_job_that_runs_without_us() -> None:
+    runs = workload("job-llm", LLM, checks=(), conditions=[condition("QuotaReserved"), condition("Admitted")])
+    [first] = await told({**CLUSTER, "workloads": [runs], "provisioningrequests": []}, "job/llm")
+    assert first.endswith(": admitted, and no check of Corral's is on it")
+
+
+@pytest.mark.parametrize(
+    ("reason", "word", "to_do"),
+    [
+        pytest.param("DeactivatedDueToAdmissionCheck", "REJECTED", "correct what is named, then try again:", id="by a check"),
+        pytest.param("Deactivated", "DEACTIVATED", "try again:", id="by its user"),
+    ],
+)
+async def test_who_deactivated_it(reason: str, word: str, to_do: str) -> None:
+    stopped = workload("job-llm", LLM, conditions=[condition("Evicted", reason=reason, message="why")])
+    stopped["spec"]["active"] = False
+    first, then, *_ = await told({**CLUSTER, "workloads": [stopped]}, "job/llm")
+    assert first.startswith(f"{word} ")
+    assert then == f"  to do: {to_do}"
+
+
+# --- rights ---------------------------------------------------------------------------------------------------------------
 
 
 async def test_rights_in_one_namespace_alone_give_the_reason_all_the_same() -> None:
-    [first, last] = await told(Api(CLUSTER, "admissionchecks", "clusterqueues", "bookings", "events"))
+    [first, _, last] = await told(CLUSTER, "job/llm", "admissionchecks", "clusterqueues", "bookings", "events", "workloads/*")
     assert first.startswith("WAITING TopologyUnsatisfied ")
-    assert last.startswith("  left out, for you have no right to read them: admissionchecks, bookings, events (")
-
-
-async def test_no_right_to_read_workloads_is_an_error() -> None:
-    with pytest.raises(Forbidden):
-        await told(Api(CLUSTER, "workloads"))
-
-
-async def test_a_job_that_kueue_does_not_know() -> None:
-    assert (await told(Api({})))[0].startswith("UNKNOWN job/llm: Kueue has no Workload for it")
-
-
-def waiting(topology: Json | None, *, flavor: Json, **rule: Any) -> Api:
-    """A workload without quota in a queue of one flavor `f`, whose check is ours."""
-    pods = {"name": "main", "count": 2, "template": {}, **({"topologyRequest": topology} if topology else {})}
-    status = {"conditions": [condition("QuotaReserved", "False", message="couldn't assign flavors")]}
-    workload = {**WORKLOAD, "spec": {"queueName": "q", "podSets": [pods]}, "status": status}
-    queue = {
-        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [{"name": "f"}]}],
-        "admissionChecksStrategy": {"admissionChecks": [{"name": "capacity", **rule}]},
-    }
-    return Api(
-        {
-            "workloads": [workload],
-            "admissionchecks": [CHECK],
-            "localqueues": [{"metadata": meta("q"), "spec": {"clusterQueue": "cq"}}],
-            "clusterqueues": [{"metadata": {"name": "cq"}, "spec": queue}],
-            "resourceflavors": [
-                {"metadata": {"name": "f"}, "spec": flavor},
-                {"metadata": {"name": "other"}, "spec": {"topologyName": "t"}},
-            ],
-        }
-    )
-
-
-@pytest.mark.parametrize(
-    ("topology", "annotation", "instead"),
-    [
-        pytest.param({"required": "rack"}, "required", "write corral.dev/required-topology: rack in its place", id="required"),
-        pytest.param(
-            {"preferred": "rack"}, "preferred", "write corral.dev/preferred-topology: rack in its place", id="preferred"
-        ),
-        pytest.param(
-            {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2},
-            "slice-required",
-            "write corral.dev/slice-topology: rack in its place",
-            id="slices",
-        ),
-        pytest.param({"unconstrained": True}, "unconstrained", "remove it: pods are placed as the policy says", id="anywhere"),
-    ],
-)
-async def test_the_trap_of_kueues_topology_annotation(topology: Json, annotation: str, instead: str) -> None:
-    first, trap, remedy = await told(waiting(topology, flavor={"nodeLabels": {"a": "b"}}))
-    assert first.endswith("couldn't assign flavors")
-    named = f"kueue.x-k8s.io/podset-{annotation}-topology of pod set main"
-    assert trap.strip() == f"trap: {named} needs a flavor with topologyName, and the queue has none"
-    assert remedy.strip() == instead
-
-
-async def test_the_trap_of_a_flavor_with_topology_and_our_check() -> None:
-    _, trap, remedy = await told(waiting(None, flavor={"topologyName": "t"}))
-    assert trap.startswith("  trap: flavor f has topologyName t: Kueue reserves quota only on nodes that are there already")
-    assert "gang.corral.dev" in remedy
-
-
-@pytest.mark.parametrize(
-    ("topology", "flavor", "rule"),
-    [
-        pytest.param(None, {}, {}, id="no topology at all"),
-        pytest.param({"podIndexLabel": "batch.kubernetes.io/job-completion-index"}, {}, {}, id="what Kueue adds to every job"),
-        pytest.param(
-            {"required": "rack"}, {"topologyName": "t"}, {"onFlavors": ["other"]}, id="a flavor that our check leaves out"
-        ),
-    ],
-)
-async def test_no_trap(topology: Json | None, flavor: Json, rule: Json) -> None:
-    assert len(await told(waiting(topology, flavor=flavor, **rule))) == 1
-
-
-@pytest.mark.parametrize(
-    ("reason", "word"),
-    [
-        pytest.param("DeactivatedDueToAdmissionCheck", "REJECTED", id="by a check"),
-        pytest.param("Deactivated", "DEACTIVATED", id="by its user"),
-    ],
-)
-async def test_who_deactivated_it(reason: str, word: str) -> None:
-    spec, status = {"queueName": "q", "active": False}, {"conditions": [condition("Evicted", reason=reason, message="why")]}
-    first, *_ = await told(Api({**CLUSTER, "workloads": [{**WORKLOAD, "spec": spec, "status": status}]}))
-    assert first.startswith(f"{word} ")
+    assert last.startswith("  left out, for you have no right to read them: admissionchecks, bookings (")

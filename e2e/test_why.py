@@ -1,0 +1,163 @@
+"""What `corral why` says on the real cluster, of each kind of waiting and of whoever made the request."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from e2e import kueue_check
+from e2e.scenario import RACK, Scenario, condition, until
+from e2e.stack import ROOT
+
+Json = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+PATIENT = {"timeouts": {"queued": "120s", "provision": "120s", "booking": "60s"}}
+
+
+def why(corner: Scenario, target: str) -> str:
+    command = [sys.executable, "-m", "corral", "why", target, "-n", corner.namespace]
+    command += ["--kubeconfig", str(corner.stack.plane.kubeconfig)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def told(corner: Scenario, target: str, *words: str) -> list[str]:
+    """The lines of an answer that has all of the words; it is asked until it has."""
+
+    def said() -> str:
+        text = why(corner, target)
+        assert text
+        return text if all(word in text for word in words) else ""
+
+    return until(said, what=f"corral why {target} says {words}").splitlines()
+
+
+def none_free(corner: Scenario) -> None:
+    """All that the corner's reservation has is in use by others."""
+    corner.outside({"a": 2, "b": 2})
+
+
+# --- the kinds of waiting -------------------------------------------------------------------------------------------------
+
+
+def test_quota_that_is_short(corner: Scenario) -> None:
+    corner.set_up()
+    queue = corner.queue()
+    queue["resourceGroups"][0]["flavors"][0]["resources"][2]["nominalQuota"] = "8"
+    corner.apply(kueue_check.made("ClusterQueue", corner.name, queue))
+    corner.job("short", 2)
+    lines = told(corner, "job/short", "WAITING QuotaInsufficient ", "in flavor")
+    assert (
+        f"  {corner.name}/{corner.name}: nvidia.com/gpu 8 = 0 reserved + 8 free; needs 16   <- more than there is at all" in lines
+    )
+    assert lines[-1].startswith("  to do: raise the quota or ask for less: waiting can't help")
+
+
+def test_capacity_that_is_on_its_way(corner: Scenario) -> None:
+    corner.set_up(sources=("reserved",))
+    corner.stack.cloud.fault("late", shape=corner.shape, delay="30s")
+    corner.job("comes", 2)
+    lines = told(corner, "job/comes", "WAITING CapacityProvisioning ", "of the machines")
+    assert ": 0 of 2 machines ready" in lines[0]
+    assert lines[1].startswith("  deadline ")
+    assert lines[2].startswith("  to do: wait: all is booked or ordered")
+    assert "    2 of the machines: not joined yet" in [line[: len("    2 of the machines: not joined yet")] for line in lines]
+
+
+def test_no_rack_with_room_for_all(corner: Scenario) -> None:
+    corner.set_up(sources=("reserved",), policy=PATIENT)
+    corner.outside({"a": 1, "b": 1})
+    corner.job("wide", 2, rack=True)
+    lines = told(corner, "job/wide", "WAITING TopologyUnsatisfied ")
+    assert f"needs 2 pods in one {RACK}" in lines[0]
+    assert any(line.startswith("  would fit: ") for line in lines)
+    assert any(line.startswith("  to do: wait until one domain has room for all") for line in lines)
+
+
+def test_prepaid_machines_that_do_not_suit(corner: Scenario) -> None:
+    corner.set_up(policy={**PATIENT, "capacityOrder": ["reserved"]})
+    corner.job("elsewhere", 2, nodeSelector={ZONE: "west"})
+    lines = told(corner, "job/elsewhere", "WAITING ReservationMismatch ")
+    assert f"4 of {corner.reservation}" in lines[0]
+    assert any(line.startswith("  to do: ") for line in lines)
+
+
+def test_a_gang_of_which_a_part_can_be_had(corner: Scenario) -> None:
+    corner.set_up(sources=("reserved",), policy=PATIENT)
+    corner.outside({"a": 2, "b": 1})
+    corner.job("part", 2)
+    lines = told(corner, "job/part", "WAITING GangIncomplete ")
+    assert "1 of 2 pods" in lines[0]
+    assert any(line.startswith("  to do: wait: it starts by itself") for line in lines)
+
+
+# --- who asks -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_of_kueues_own_check(corner: Scenario) -> None:
+    kueue_check.set_up(corner, sources=("reserved",), policy=PATIENT)
+    none_free(corner)
+    kueue_check.job(corner, "tas", 2, required_topology=RACK)
+    by_job = told(corner, "job/tas", "WAITING ", " to do: ")
+    assert "not for capacity" not in by_job[0]
+    [request] = corner.requests()
+    reason = condition(request, "Provisioned")["reason"]
+    assert by_job[0].startswith(f"WAITING {reason} ")
+    assert why(corner, f"provreq/{request['metadata']['name']}").splitlines()[0].startswith(f"WAITING {reason} ")
+
+
+def test_a_bare_request(corner: Scenario) -> None:
+    corner.set_up(sources=("reserved",), policy={**PATIENT, "bareRequests": {"namespaces": [corner.namespace]}})
+    none_free(corner)
+    meta = {"name": "mine", "namespace": corner.namespace}
+    spec = {**corner.pod_spec(), "tolerations": [kueue_check.GPU]}
+    corner.apply({"apiVersion": "v1", "kind": "PodTemplate", "metadata": meta, "template": {"spec": spec}})
+    asked = {"provisioningClassName": "gang.corral.dev", "parameters": {"policy": corner.name}}
+    sets = {"podSets": [{"count": 2, "podTemplateRef": {"name": "mine"}}]}
+    kind = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest"}
+    corner.apply({**kind, "metadata": meta, "spec": {**asked, **sets}})
+    lines = told(corner, "provreq/mine", "WAITING GangIncomplete ")
+    assert "0 of 2 pods" in lines[0]
+    corner.outside({"a": 0, "b": 0})
+    lines = told(corner, "provreq/mine", "PROVISIONED ")
+    assert any(line.startswith("  booking ") for line in lines)
+
+
+def test_each_of_two_checks_with_its_own_request(corner: Scenario) -> None:
+    corner.set_up(sources=("reserved",), policy=PATIENT)
+    none_free(corner)
+    second = f"{corner.name}-second"
+    parameters = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": corner.name}
+    corner.apply(kueue_check.made("AdmissionCheck", second, {"controllerName": "corral.dev/capacity", "parameters": parameters}))
+    queue = corner.queue()
+    queue["admissionChecksStrategy"]["admissionChecks"].append({"name": second})
+    corner.apply(kueue_check.made("ClusterQueue", corner.name, queue))
+    corner.job("both", 2)
+    lines = told(corner, "job/both", f"(check {corner.name})", f"(check {second})")
+    assert [line.split()[0] for line in lines if "(check " in line] == ["WAITING", "WAITING"]
+
+
+# --- what it is called ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["jobs", "Job.batch", "pod"])
+def test_what_runs_by_any_name(corner: Scenario, kind: str) -> None:
+    """A pod of a job is told by the job's Workload."""
+    corner.set_up(sources=("reserved",))
+    corner.job("runs", 1)
+    until(lambda: corner.bound("runs"), what="bound")
+    name = corner.pods("runs")[0]["metadata"]["name"] if kind == "pod" else "runs"
+    assert "admitted with all of its capacity" in why(corner, f"{kind}/{name}").splitlines()[0]
+
+
+def test_what_nobody_knows(corner: Scenario) -> None:
+    corner.set_up(sources=("reserved",))
+    corner.job("there", 1)
+    until(lambda: corner.workload("there"), what="its Workload")
+    lines = why(corner, "rayjob/there").splitlines()
+    assert lines[0].startswith(
+        f"UNKNOWN rayjob/there: no Workload in namespace {corner.namespace} has an owner of kind rayjob named there"
+    )
+    assert lines[-1].endswith("are of: job/there")
