@@ -7,6 +7,9 @@ from msgspec import field
 from kube.fields import GROUP, VERSION, Money, Text
 from kube.meta import Condition, ObjectKey, ObjectMeta, Record
 
+NODE_LOST, REPLACING = "NodeLost", "Replacing"
+"""The condition of a Booking whose nodes were lost, and its reason while machines are bought in place of them."""
+
 
 class BookedPodSet(Record, frozen=True, kw_only=True):
     """`label` is the node label key `<booking>.booking.corral.dev/<pod set>` that steers this pod set's pods.
@@ -66,6 +69,10 @@ class BookingSpec(Record, frozen=True, kw_only=True):
     pod_sets: tuple[BookedPodSet, ...]
     provision_deadline: str
     booking_seconds: int
+    launch_seconds: int = 600
+    join_seconds: int | None = None
+    verify_seconds: int | None = None
+    release_seconds: int = 1800
     workload: ObjectKey | None = None
     nodes: tuple[BookedNode, ...] = ()
     purchases: tuple[BookedPurchase, ...] = ()
@@ -104,6 +111,7 @@ class BookedInstance(Record, frozen=True, kw_only=True):
     since: str = ""
     token: str = ""
     launched_at: str = ""
+    joined_at: str = ""
     verdict: str = ""
     missing_since: str = ""
 
@@ -131,3 +139,9 @@ class Booking(Record, frozen=True, kw_only=True):
     api_version: str = f"{GROUP}/{VERSION}"
     kind: str = "Booking"
     status: BookingStatus = BookingStatus()
+
+    @property
+    def replacing(self) -> bool:
+        """Whether it is Provisioned and buys machines in place of lost ones: it claims their places meanwhile."""
+        lost = (each for each in self.status.conditions if each.type == NODE_LOST and each.status == "True")
+        return self.status.phase == "Provisioned" and any(each.reason == REPLACING for each in lost)

@@ -95,6 +95,12 @@ _POOL: Words = {
         "": "When a node that joined counts as ready.",
         "timeout": "How long a node may take from launch to ready before it is replaced.",
         "required_daemon_sets": "DaemonSets (namespace/name) that must have a running pod on the node.",
+        "unhealthy_conditions": "Conditions of a Node that quarantine it.",
+    },
+    ours.UnhealthyCondition: {
+        "": "A condition of Nodes that speaks against them.",
+        "type": "Type of the condition, such as KernelDeadlock of node-problem-detector.",
+        "status": "The status that means trouble.",
     },
     ours.CapacityPoolStatus: {
         "": "What was found; written by the provisioner.",
@@ -210,9 +216,14 @@ _POLICY: Words = {
         "cost_per_node_hour": "Dollars an hour that a node outside the gang's main zone counts for when plans are compared.",
     },
     ours.Timeouts: {
+        "accept": "How long templates or the policy may be missing. The service's templateGraceSeconds if it is not set.",
         "queued": "From acceptance to a plan.",
+        "launch": "Until the cloud has answered all calls of a plan.",
+        "join": "From a machine's launch until its node joins. The pool's readiness.timeout if it is not set.",
+        "verify": "From a node's joining until it is ready. What the pool's readiness.timeout leaves if it is not set.",
         "provision": "From the plan to Provisioned.",
         "booking": "From Provisioned to the first pod.",
+        "release": "From the end of a booking until all is given back; then an alarm is raised.",
     },
     ours.RetryPolicy: {
         "limit": "Retries after the first attempt.",

@@ -25,6 +25,7 @@ from kube.fields import Name as Name
 from kube.fields import SourceType as SourceType
 from kube.fields import Text as Text
 from kube.meta import Condition, ObjectMeta, Record
+from kube.times import seconds
 from kube.providers import AdoptedProvider as AdoptedProvider
 from kube.providers import AwsLaunchTemplate as AwsLaunchTemplate
 from kube.providers import AwsProvider as AwsProvider
@@ -38,9 +39,15 @@ class LabelSelector(Record, frozen=True, kw_only=True):
     match_labels: dict[str, str] = {}
 
 
+IDLE_AFTER = "10m"
+"""How long machines stay idle where scale-in is wanted and no time is given."""
+
+
 class ScaleIn(Record, frozen=True, kw_only=True):
-    policy: Literal["Never", "WhenIdle"] = "WhenIdle"
-    after: Duration = "10m"
+    """What is left out follows from the source: `Source.idle_seconds`."""
+
+    policy: Literal["Never", "WhenIdle"] | None = None
+    after: Duration | None = None
 
 
 class Source(Record, frozen=True, kw_only=True):
@@ -54,6 +61,13 @@ class Source(Record, frozen=True, kw_only=True):
     drain_before_end: Duration = "0s"
     scale_in: ScaleIn = ScaleIn()
 
+    @property
+    def idle_seconds(self) -> int | None:
+        """How long its machines may be idle, None for ever: prepaid ones, unless `scaleIn` says otherwise."""
+        wanted = self.scale_in
+        prepaid = self.capacity_type != "on-demand" and wanted.policy is None and wanted.after is None
+        return None if prepaid or wanted.policy == "Never" else seconds(wanted.after or IDLE_AFTER)
+
 
 class Limits(Record, frozen=True, kw_only=True):
     on_demand_nodes: Count | None = None
@@ -63,9 +77,27 @@ class Limits(Record, frozen=True, kw_only=True):
 DaemonSetName = Annotated[str, Meta(pattern=r"^[-a-z0-9]+/[-a-z0-9.]+$", max_length=317)]
 
 
+class UnhealthyCondition(Record, frozen=True, kw_only=True):
+    """A condition of Nodes that speaks against them while it has this status."""
+
+    type: Annotated[str, Meta(min_length=1, max_length=316)]
+    status: Literal["True", "False", "Unknown"] = "True"
+
+
+UNHEALTHY = (
+    UnhealthyCondition(type="KernelDeadlock"),
+    UnhealthyCondition(type="ReadonlyFilesystem"),
+    UnhealthyCondition(type="AcceleratedHardwareReady", status="False"),
+)
+"""The permanent problems of node-problem-detector 1.36's own configuration, and what the EKS node monitoring agent says of GPUs
+that report a fatal Xid (docs of EKS, "node health").
+"""
+
+
 class Readiness(Record, frozen=True, kw_only=True):
     timeout: Duration = "20m"
     required_daemon_sets: Annotated[tuple[DaemonSetName, ...], Meta(max_length=32)] = ()  # namespace/name
+    unhealthy_conditions: Annotated[tuple[UnhealthyCondition, ...], Meta(max_length=64)] = UNHEALTHY
 
 
 class CapacityPoolSpec(Record, frozen=True, kw_only=True):
@@ -183,13 +215,20 @@ class CrossZone(Record, frozen=True, kw_only=True):
 
 
 class Timeouts(Record, frozen=True, kw_only=True):
-    """`queued`: from acceptance to a plan; `provision`: from the plan to Provisioned; `booking`: from Provisioned to
-    the first pod.
+    """`accept`: how long what is needed to accept may be missing; `queued`: from acceptance to a plan; `launch`: until the cloud
+    has answered all calls of a plan; `join` and `verify`: of one machine, from launch to node to ready, within the pool's
+    `readiness.timeout`; `provision`: from the plan to Provisioned; `booking`: from Provisioned to the first pod; `release`: from
+    its end until all is given back, then an alarm.
     """
 
+    accept: Duration | None = None
     queued: Duration = "24h"
+    launch: Duration = "10m"
+    join: Duration | None = None
+    verify: Duration | None = None
     provision: Duration = "40m"
     booking: Duration = "15m"
+    release: Duration = "30m"
 
 
 class RetryPolicy(Record, frozen=True, kw_only=True):

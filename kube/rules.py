@@ -36,7 +36,7 @@ def _at_most(first: str, second: str) -> tuple[str, str]:
 
 
 def _positive(field: str) -> tuple[str, str]:
-    return f"duration(self.{field}) > duration('0s')", f"{field} must be longer than zero"
+    return f"!has(self.{field}) || duration(self.{field}) > duration('0s')", f"{field} must be longer than zero"
 
 
 _SET = {"x-kubernetes-list-type": "set"}
@@ -100,7 +100,7 @@ _POOL: Extras = {
             _kept(ours.Provider, "provider", "the kind of provider"),
         ),
     },
-    ours.Readiness: {"required_daemon_sets": _SET, "": _rules(_positive("timeout"))},
+    ours.Readiness: {"required_daemon_sets": _SET, "unhealthy_conditions": _map_by("type"), "": _rules(_positive("timeout"))},
     ours.CapacityPoolStatus: {"conditions": _map_by("type")},
 }
 
@@ -123,7 +123,7 @@ _POLICY: Extras = {
         },
     },
     ours.ByPriorityClass: {"names": _SET},
-    ours.Timeouts: {"": _rules(_positive("queued"), _positive("provision"), _positive("booking"))},
+    ours.Timeouts: {"": _rules(*map(_positive, ours.Timeouts.__struct_encode_fields__))},
     ours.RetryPolicy: {"": _rules(_at_most("backoff", "maxBackoff"))},
     ours.BareRequests: {"namespaces": _SET},
     ours.CapacityPolicyStatus: {"conditions": _map_by("type")},

@@ -104,7 +104,7 @@ def _default(value: Any) -> Any:
         return {name: default for name, default in inner.items() if default is not None}
     if value is msgspec.NODEFAULT or value in (None, "", ()):
         return None
-    return list(value) if isinstance(value, tuple) else value
+    return [_default(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _words(owner: type) -> str:

@@ -36,8 +36,8 @@ _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`priority` is the Workload's at acceptance, `waits_since` when it was made; `check` the admission check it waits for. "" for
-    a bare request.
+    """`priority` is the Workload's at acceptance, `waits_since` when it was made, `check` the admission check it waits for: the
+    last two are "" for a bare request.
 
     `digest` is equal for requests that ask for the same on the same terms, whoever's pods they are: one plan answers them all
     where no rule looks at the pods' labels. `templates` are those of its pod sets, in order; `inherited` are by pod set the keys

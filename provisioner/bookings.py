@@ -19,11 +19,12 @@ from kube.resources import BOOKINGS, NODES, PODS
 from kube.slices import before
 from provisioner import launches, marks, tellings
 from provisioner.clouds.base import CloudError, ErrorKind
+from provisioner.evictions import empty
 from provisioner.lifecycle import next_step
-from provisioner.observing import Observer
+from provisioner.observing import Observer, is_stranger
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, State
-from provisioner.steps import Buy, Drop, Mark, Quarantine, Step, Terminate, Terms, Unmark, Wait, Write
+from provisioner.steps import Buy, Drain, Drop, Mark, Quarantine, Step, Terminate, Terms, Unmark, Wait, Write
 from runtime.client import Client, Resource
 from runtime.controller import DONE, Controller, Result
 from runtime.errors import Conflict, NotFound
@@ -44,7 +45,7 @@ class BookingReconciler:
 
     def __init__(self, state: State, client: Client, recorder: Recorder, now: Callable[[], datetime]) -> None:
         self._state, self._client, self._recorder, self._now = state, client, recorder, now
-        self.observer = Observer(state, client)
+        self.observer = Observer(state, client, now)
         self._terms = terms(state.settings)
 
     async def reconcile(self, name: str) -> Result:
@@ -78,6 +79,10 @@ class BookingReconciler:
                 return await self._buy(booking, token, rule)
             case Terminate(ids):
                 return await self._terminate(booking, ids, rule)
+            case Drain(names, everyone):
+                await self._drain(booking, names, everyone)
+                crash_point(rule)
+                return Result(requeue_after=float(self._terms.poll))
             case Drop():
                 await self._drop(booking)
                 return DONE
@@ -116,7 +121,7 @@ class BookingReconciler:
         if cloud is None:
             return Result(requeue_after=float(self._terms.poll))
         try:
-            found = await cloud.launch(launches.order(booking, launch))
+            found = await cloud.launch(launches.order(booking, launch, self._state.cluster))
             status = launches.answered(booking.status, launch, found, self._now())
         except CloudError as error:
             _log.warning(
@@ -137,8 +142,8 @@ class BookingReconciler:
         return AGAIN
 
     async def _terminate(self, booking: ours.Booking, ids: tuple[str, ...], rule: str) -> Result:
-        """After a last live look for consumer pods: stores may lag, and a running job is sacred."""
-        free = [each for each in booking.status.instances if each.id in ids and not await self._in_use(booking, each.node)]
+        """After a last live look for pods: stores may lag, and what runs is sacred, a stranger's pod as well."""
+        free = [each for each in booking.status.instances if each.id in ids and not await self._in_use(each.node)]
         by_pool: dict[str, list[str]] = {}
         for each in free:
             bought = next((one for one in booking.spec.purchases if one.name == each.purchase), booking.spec.purchases[0])
@@ -149,13 +154,20 @@ class BookingReconciler:
         crash_point(rule)
         return Result(requeue_after=float(self._terms.poll) if len(free) < len(ids) else 1.0)
 
-    async def _in_use(self, booking: ours.Booking, node: str) -> bool:
+    async def _drain(self, booking: ours.Booking, names: tuple[str, ...], everyone: bool) -> None:
+        """Closes the nodes first, so that who leaves one doesn't come back to it or to the next."""
+        await self._on_nodes(names, marks.drain_patch)
+        spared = frozenset[str]() if everyone else marks.names(booking)
+        for name in names:
+            held = await empty(self._client, name, spared)
+            if held:
+                _log.info("pods stay on a node that is drained", node=name, booking=booking.metadata.name, pods=held)
+
+    async def _in_use(self, node: str) -> bool:
         if not node:
             return False
         found = await self._client.list(_POD, field_selector=f"spec.nodeName={node}")
-        pods = (decode(each, core.Pod) for each in found)
-        mine = marks.names(booking)
-        return any(mine & marks.bookings_on(pod.spec.node_selector) for pod in pods if not pod.terminal)
+        return any(is_stranger(decode(each, core.Pod)) for each in found)
 
     async def _end(self, pool: str, ids: list[str]) -> None:
         cloud = self._state.clouds.get(pool)

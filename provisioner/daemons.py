@@ -105,6 +105,13 @@ def blocked(pool: ours.CapacityPool, shapes: Iterable[Shape], nodes: Iterable[co
     return Blocked(offenders, missing, tuple(sorted({*missing, *(required & set(offenders))})))
 
 
+def ready_on(pods: Iterable[core.Pod]) -> Iterable[str]:
+    """The DaemonSets (namespace/name) of those of a node's pods that are ready."""
+    for pod in pods:
+        if any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions):
+            yield from (f"{pod.metadata.namespace}/{o.name}" for o in pod.metadata.owner_references if o.kind == "DaemonSet")
+
+
 def lasting(node: core.Node) -> tuple[Taint, ...]:
     """Its taints without those that say how it is at the moment, and without ours."""
     passing = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", BOOKED)

@@ -66,6 +66,10 @@ def draft(
         ),
         provision_deadline=stamp(deadline),
         booking_seconds=accepted.terms.booking,
+        launch_seconds=accepted.terms.launch,
+        join_seconds=accepted.terms.join,
+        verify_seconds=accepted.terms.verify,
+        release_seconds=accepted.terms.release,
         workload=accepted.workload,
         nodes=tuple(
             ours.BookedNode(name=use.node.name, pool=use.node.pool, pods=dict(use.pods), provider_id=provider_id(use.node.name))

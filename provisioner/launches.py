@@ -20,6 +20,7 @@ from provisioner.state import (
     BOOKED,
     SOURCE_LABEL,
     TAG_BOOKING,
+    TAG_CLUSTER,
     TAG_INSTALLATION,
     TAG_POOL,
     TAG_PURCHASE,
@@ -56,8 +57,8 @@ def keys(spec: BookingSpec, pods: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(key for each in spec.pod_sets if pods.get(each.name, 0) > 0 for key in each.keys)
 
 
-def order(booking: Booking, launch: Launch) -> Order:
-    """The cloud call of a launch. Nodes register booked: no pod can slip onto them."""
+def order(booking: Booking, launch: Launch, cluster: str = "") -> Order:
+    """The cloud call of a launch in the cluster of that uid. Nodes register booked: no pod can slip onto them."""
     purchase = next(each for each in booking.spec.purchases if each.name == launch.purchase)
     labels = {**purchase.labels, POOL_LABEL: purchase.pool, SOURCE_LABEL: purchase.source}
     return Order(
@@ -71,7 +72,7 @@ def order(booking: Booking, launch: Launch) -> Order:
         labels=labels | marks.labels(booking.metadata.name, keys(booking.spec, purchase.pods)),
         annotations=marks.guards({}),
         taints=(Taint(BOOKED, "NoSchedule"),),
-        tags=tags(booking, purchase),
+        tags=tags(booking, purchase) | ({TAG_CLUSTER: cluster} if cluster else {}),
     )
 
 
@@ -105,13 +106,26 @@ def replacement(view: View) -> Launch | None:
 
 
 def _retry_due(view: View, purchase: str) -> bool:
-    failures = 0
-    last = ""
-    for launch in view.status.launches:
+    """At once after the first refusal whose room was made since; else 30 s after it, then twice as long each time."""
+    failures = refusals(view.status, purchase)
+    if not failures or made_room(view.status, purchase, failures[-1].at):
+        return True
+    wait: int = min(view.terms.longest_retry, view.terms.retry * 2 ** min(len(failures) - 1, 10))
+    return view.age(failures[-1].at) >= wait
+
+
+def refusals(status: BookingStatus, purchase: str) -> list[Launch]:
+    """The failed calls of a purchase since the last one that delivered, oldest first."""
+    failures: list[Launch] = []
+    for launch in status.launches:
         if launch.purchase == purchase and launch.state != "Pending":
-            failures, last = (failures + 1, launch.at) if launch.state == "Failed" else (0, "")
-    wait = min(view.terms.longest_retry, view.terms.retry * 2 ** min(max(0, failures - 1), 10))
-    return not failures or view.age(last) >= wait
+            failures = [*failures, launch] if launch.state == "Failed" else []
+    return failures
+
+
+def made_room(status: BookingStatus, purchase: str, since: str) -> int:
+    """Machines of the purchase that are gone since an instant: the cloud may sell their places again."""
+    return sum(each.purchase == purchase and each.state == "Gone" and each.since > since for each in status.instances)
 
 
 def _launch(view: View, purchase: BookedPurchase, count: int) -> Launch:

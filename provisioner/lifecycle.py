@@ -69,12 +69,14 @@ RULES: tuple[Rule, ...] = (
     Rule("replace-bad", ("Joining", "Provisioned"), rules.replace_bad),
     Rule("discard", ("Joining", "Provisioned"), rules.discard),
     Rule("prove", ("Joining",), rules.prove, to="Provisioned"),
+    Rule("warn-late", _ENDING, rules.warn_late),
     Rule("hold-for-pods", _ENDING, rules.hold_for_pods),
     Rule("sort-out", _ENDING, rules.sort_out),
     Rule("unmark", _ENDING, rules.unmark),
     Rule("hand-over", _ENDING, rules.hand_over),
     Rule("settle-calls", ("Provisioned", *_ENDING), rules.settle_calls),
     Rule("terminate", ("Joining", "Provisioned", *_ENDING, *ENDED), rules.terminate),
+    Rule("drain", ("Joining", "Provisioned", *_ENDING), rules.drain),
     Rule("poll", (*_ENDING, *ENDED), rules.poll),
     Rule("released", ("Releasing",), rules.released, to="Released"),
     Rule("failed", ("Failing",), rules.failed, to="Failed"),
@@ -122,7 +124,7 @@ its workload is certainly over, and no pod selects its nodes. An object that can
 deleted request end nothing.
 
 For tests of crashes: with `CORRAL_CRASH_AT=<rule>` in the provisioner's environment it dies right after the action of that rule
-(`buy`, `terminate`, `mark`, `unmark`, `quarantine`, or a rule that writes) and before it writes down what came of it.
+(`buy`, `terminate`, `drain`, `mark`, `unmark`, `quarantine`, or a rule that writes) and before it writes down what came of it.
 """
 
 

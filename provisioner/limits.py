@@ -81,6 +81,32 @@ def _cap(offering: Offering, budgets: Iterable[Budget]) -> Offering:
     return offering
 
 
+def exceeded(view: View, purchase: ours.BookedPurchase) -> str:
+    """The limit of its pool that a replacement for the purchase would exceed, "" if none.
+
+    What the booking lacks is counted as on order already: a limit that is just used up holds.
+    """
+    pool = view.pools.get(purchase.pool)
+    source = next((each for each in pool.spec.sources if each.name == purchase.source), None) if pool else None
+    if pool is None or source is None:
+        return ""
+    used = sum(_of_source(machine, pool, source) for machine in _machines(view)) + _flying(view, pool, source)
+    if source.max_nodes is not None and used > source.max_nodes:
+        return f"LimitExceeded: maxNodes {source.max_nodes} of source {source.name} in pool {pool.metadata.name}: {used} are used"
+    return "" if CapacityType(purchase.capacity_type).prepaid else _overspent(view, pool)
+
+
+def _overspent(view: View, pool: ours.CapacityPool) -> str:
+    name, limits = pool.metadata.name, pool.spec.limits
+    used = sum(_extra(machine, pool) for machine in _machines(view)) + _flying(view, pool)
+    if limits.on_demand_nodes is not None and used > limits.on_demand_nodes:
+        return f"LimitExceeded: onDemandNodes {limits.on_demand_nodes} of pool {name}: {used} would run"
+    spent, most = view.spent.get(name, 0), limits.on_demand_spend_per_day
+    if most is not None and spent > money(most):
+        return f"LimitExceeded: onDemandSpendPerDay ${most} of pool {name}: ${dollars(spent)} would be committed today"
+    return ""
+
+
 def idle_cost(view: View, pool: ours.CapacityPool) -> int:
     """Micro-dollars that the pool's on-demand machines which no booking holds cost from now to the end of the UTC day."""
     known = view.known.get(pool.metadata.name)

@@ -1,16 +1,18 @@
-"""What is missing from a booking, in numbers and words, and what is to be done about machines that are no use. Pure."""
+"""What is missing from a booking, or is about to be, in numbers and words. Pure."""
 
 import msgspec
 from msgspec.structs import replace
 
+from kube.bookings import NODE_LOST, REPLACING
 from kube.meta import Condition
-from kube.ours import BookedInstance, BookingStatus
-from kube.times import stamp
+from kube.ours import BookedPurchase, BookingStatus
+from kube.times import length
+from provisioner import drains
 from provisioner.launches import missing
 from provisioner.steps import Reason, Verdict, View
 from runtime.conditions import set_condition
 
-NODE_LOST = "NodeLost"
+ENDING, OVERDUE = "NodesEnding", "ReleaseOverdue"
 
 
 def sound(view: View, name: str) -> bool:
@@ -37,60 +39,56 @@ def last_words(view: View) -> str:
     return "".join(f"; {each}" for each in words[:3])
 
 
-def discarded(view: View) -> BookingStatus:
-    """The status in which useless machines are on their way out: bad ones that cost extra or have no node, and those too many.
-
-    A bad prepaid machine with a node stays quarantined while the booking lives: it keeps its place, so that the cloud can't hand
-    the same one out again.
-    """
-    surplus = {each.id for purchase in view.spec.purchases for each in _surplus(view, purchase.name, -missing(view, purchase))}
-    instances = tuple(_discard(view, each, each.id in surplus) for each in view.status.instances)
-    return view.status if instances == view.status.instances else replace(view.status, instances=instances)
-
-
-def _surplus(view: View, purchase: str, number: int) -> list[BookedInstance]:
-    """The `number` machines least far on their way."""
-    order = {"Launched": 0, "Joined": 1, "Ready": 2}
-    return sorted(view.live(purchase), key=lambda each: (order[each.state], each.id))[: max(0, number)]
-
-
-def _discard(view: View, each: BookedInstance, surplus: bool) -> BookedInstance:
-    kept = view.prepaid(each.purchase) and view.node_of(each) is not None
-    if surplus or (each.state == "Bad" and not kept):
-        words = "more machines than were bought" if surplus else each.message
-        return replace(each, state="Terminating", message=words, since=stamp(view.now))
-    return each
-
-
 def noted(view: View) -> BookingStatus:
-    """The status with condition NodeLost as things are, and reason CapacityRevoked where the policy or the facts demand it.
+    """The status with conditions NodeLost and NodesEnding as things are, and reason CapacityRevoked where it must be said.
 
-    A taken node can't be replaced in place; a machine is, until the first pod, if the policy says Replace.
+    A machine is replaced if the policy says Replace; a taken node can't be: without it the gang can't begin.
     """
     taken = [f"node {each.name} is gone" for each in view.spec.nodes if each.name in view.seen.gone]
     machines = [
         f"{missing(view, each)} of {each.count} {each.shape} are lost" for each in view.spec.purchases if missing(view, each) > 0
     ]
+    machines += [
+        f"nothing is bought instead: {view.seen.closed[each.name]}" for each in view.spec.purchases if _barred(view, each)
+    ]
     words = "; ".join(taken + machines)
-    status = _with_condition(view, words)
-    beyond_repair = view.replacing and bool(taken)
-    if words and (view.seen.on_node_loss == "Revoke" or beyond_repair) and status.reason != Reason.REVOKED:
-        return replace(status, reason=Reason.REVOKED.value, message=words[:1024])
+    again = REPLACING if view.replacing and machines else NODE_LOST
+    status = _with_condition(view, view.status, NODE_LOST, words, again, "Whole", "all nodes are there")
+    leaving = drains.words(view)
+    status = _with_condition(view, status, ENDING, leaving, drains.reason(view), "Lasting", "no node is about to end")
+    beyond_repair = view.replacing and not view.used and bool(taken)
+    revoking = view.seen.on_node_loss == "Revoke" and (words or drains.begun(view))
+    if (revoking or beyond_repair) and status.reason != Reason.REVOKED:
+        return replace(status, reason=Reason.REVOKED.value, message=(words or leaving)[:1024])
     return status
 
 
-def _with_condition(view: View, words: str) -> BookingStatus:
-    old = next((each for each in view.status.conditions if each.type == NODE_LOST), None)
+def overdue(view: View) -> BookingStatus:
+    """The status with condition ReleaseOverdue: what is still held long after the booking ended."""
+    left = sorted(each.node or each.id for each in view.status.instances if each.state not in ("Gone", "Transferred"))
+    words = f"{len(left)} machines are not given back after {length(view.spec.release_seconds)}: {', '.join(left[:5])}"
+    return _with_condition(view, view.status, OVERDUE, words if left else "", OVERDUE, "GivenBack", "all is given back")
+
+
+def _barred(view: View, purchase: BookedPurchase) -> bool:
+    return view.replacing and missing(view, purchase) > 0 and purchase.name in view.seen.closed
+
+
+def _with_condition(
+    view: View, status: BookingStatus, type_: str, words: str, reason: str, well: str, well_words: str
+) -> BookingStatus:
+    """One condition, True with `words` while there are any. It is not set before it is true for the first time."""
+    old = next((each for each in status.conditions if each.type == type_), None)
     if old is None and not words:
-        return view.status
+        return status
     conditions = set_condition(
-        [each.to_json() for each in view.status.conditions],
-        NODE_LOST,
+        [each.to_json() for each in status.conditions],
+        type_,
         bool(words),
-        "NodeLost" if words else "Whole",
-        words or "all nodes are there",
+        reason if words else well,
+        words or well_words,
         generation=view.booking.metadata.generation,
         now=view.now,
     )
     changed = tuple(msgspec.convert(conditions, tuple[Condition, ...]))
-    return view.status if changed == view.status.conditions else replace(view.status, conditions=changed)
+    return status if changed == status.conditions else replace(status, conditions=changed)

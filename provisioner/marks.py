@@ -100,14 +100,25 @@ def unmark_patch(node: core.Node, bookings: Collection[str], now: datetime) -> d
 
 
 def quarantine_patch(node: core.Node) -> dict[str, Any]:
-    """A merge patch that keeps a bad node out of every plan: label and taint, until an operator or its termination ends it."""
-    return _patch(node.metadata, {QUARANTINED_LABEL: "true"}, {}, [*_other_taints(node), _TAINT])
+    """A merge patch that keeps a bad node out of every plan: label and taint, until an operator or its termination ends it.
+
+    Closed it is as well: the pods of its own booking tolerate the taint.
+    """
+    patch = _patch(node.metadata, {QUARANTINED_LABEL: "true"}, {}, [*_other_taints(node), _TAINT])
+    return {**patch, "spec": {**patch["spec"], "unschedulable": True}}
 
 
-def scale_in_patch(node: core.Node, now: datetime | None) -> dict[str, Any]:
-    """A merge patch that closes an idle node before its termination, or opens it again (`now` is None)."""
-    patch = _patch(node.metadata, {}, {SCALE_IN: stamp(now) if now else None}, None)
-    return {**patch, "spec": {"unschedulable": True if now else None}}
+def drain_patch(node: core.Node) -> dict[str, Any]:
+    """A merge patch that closes a node before its pods are asked to leave."""
+    return {**_patch(node.metadata, {}, {}, None), "spec": {"unschedulable": True}}
+
+
+def scale_in_patch(node: core.Node, now: datetime | None, idle: datetime | None = None) -> dict[str, Any]:
+    """A merge patch that closes an idle node before its termination, or opens it again (`now` is None), idle from `idle` on."""
+    notes: dict[str, str | None] = {SCALE_IN: stamp(now) if now else None}
+    if idle:
+        notes[IDLE_SINCE] = stamp(idle)
+    return {**_patch(node.metadata, {}, notes, None), "spec": {"unschedulable": True if now else None}}
 
 
 _TAINT = {"key": BOOKED, "effect": "NoSchedule"}

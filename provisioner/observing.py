@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from capacity.model import ZONE, Resources
 from capacity.quantity import amount
@@ -12,11 +13,14 @@ from kube.kueue import Workload
 from kube.meta import ObjectKey
 from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS, Kind
 from kube.times import instant, seconds
-from provisioner import launches, marks, owners, slices, verify
+from provisioner import launches, limits, marks, notices, owners, slices, verify
 from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
+from provisioner.daemons import ready_on
+from provisioner.health import ailment
 from provisioner.state import BOOKED, QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
-from provisioner.steps import Observed, Owner, SeenNode, Verdict
+from provisioner.steps import LIVE, Notice, Observed, Owner, SeenNode, Verdict
+from provisioner.view import take
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, NotFound, TransportError
 
@@ -35,8 +39,8 @@ class _List:
 class Observer:
     """Looks at the world for bookings. Lists of clouds are kept for a moment; `forget` after each call that changes something."""
 
-    def __init__(self, state: State, client: Client) -> None:
-        self._state, self._client = state, client
+    def __init__(self, state: State, client: Client, now: Callable[[], datetime]) -> None:
+        self._state, self._client, self._now = state, client, now
         self._lists: dict[str, _List] = {}
         state.pods.add_index(PODS_BY_BOOKING, lambda pod: marks.bookings_on(pod.spec.node_selector))
         state.nodes.add_index(NODES_BY_PROVIDER, lambda node: [node.spec.provider_id] if node.spec.provider_id else [])
@@ -58,9 +62,9 @@ class Observer:
             ),
             consumers=Counter(pod.spec.node_name for pod in self._consumers(booking, seen)),
             readiness={each.metadata.name: seconds(each.spec.readiness.timeout) for each in self._pools(booking)},
-            keep=frozenset(each.name for each in booking.spec.purchases if stays_idle(self._state, each.pool, each.source)),
-            forever=frozenset(each.name for each in booking.spec.purchases if never_goes(self._state, each.pool, each.source)),
-            closed={each.name: why for each in booking.spec.purchases if (why := self._closed(each.pool))},
+            keep=frozenset(each.name for each in booking.spec.purchases if idle_seconds(self._state, each.pool, each.source) != 0),
+            forever=frozenset(each.name for each in booking.spec.purchases if idle_seconds(self._state, each.pool, each.source) is None),
+            closed=self._closed_purchases(booking),
             on_node_loss=self._on_node_loss(booking),
         )
 
@@ -81,6 +85,14 @@ class Observer:
     def _pools(self, booking: ours.Booking) -> list[ours.CapacityPool]:
         names = {each.pool for each in booking.spec.purchases}
         return [pool for name in sorted(names) if (pool := self._state.pool(name))]
+
+    def _closed_purchases(self, booking: ours.Booking) -> dict[str, str]:
+        purchases = booking.spec.purchases
+        shut = {each.name: why for each in purchases if (why := self._closed(each.pool))}
+        if booking.status.phase in ("Joining", "Provisioned") and _lacking(booking):
+            view = take(self._state, self._now())
+            shut |= {each.name: why for each in purchases if (why := limits.exceeded(view, each))}
+        return shut
 
     def _closed(self, name: str) -> str:
         """Why nothing may be bought from the pool now. Nothing is said of one that isn't there."""
@@ -150,12 +162,14 @@ class Observer:
         for planned in booking.spec.nodes:
             node = self._state.nodes.get(("", planned.name))
             if node is not None:
-                expected = verify.Expected(devices={}, room=_room(booking.spec, planned.pods))
-                seen[node.metadata.name] = self._seen(booking, node, planned.pods, self._with_daemons(expected, planned.pool))
+                pool = self._state.pool(planned.pool)
+                expected = _with_daemons(verify.Expected(devices={}, room=_room(booking.spec, planned.pods)), pool)
+                seen[node.metadata.name] = self._seen(booking, node, planned.pods, expected, pool)
         for provider_id, purchase in _machines(booking, instances):
             for node in self._state.nodes.by(NODES_BY_PROVIDER, provider_id):
-                expected = self._with_daemons(self._expected(booking.spec, purchase), purchase.pool)
-                seen[node.metadata.name] = self._seen(booking, node, purchase.pods, expected)
+                pool = self._state.pool(purchase.pool)
+                expected = _with_daemons(self._expected(booking.spec, purchase), pool)
+                seen[node.metadata.name] = self._seen(booking, node, purchase.pods, expected, pool)
         return seen
 
     def _expected(self, spec: ours.BookingSpec, purchase: ours.BookedPurchase) -> verify.Expected:
@@ -169,14 +183,16 @@ class Observer:
             taints=_repelling(shape.taints) if shape else None,
         )
 
-    def _with_daemons(self, expected: verify.Expected, pool: str) -> verify.Expected:
-        found = self._state.pool(pool)
-        required = found.spec.readiness.required_daemon_sets if found else ()
-        return replace(expected, daemon_sets=required)
-
-    def _seen(self, booking: ours.Booking, node: core.Node, pods: Mapping[str, int], expected: verify.Expected) -> SeenNode:
+    def _seen(
+        self,
+        booking: ours.Booking,
+        node: core.Node,
+        pods: Mapping[str, int],
+        expected: verify.Expected,
+        pool: ours.CapacityPool | None,
+    ) -> SeenNode:
         name, mine = booking.metadata.name, marks.names(booking)
-        facts = self._facts(mine, node)
+        facts = self._facts(mine, node, pool)
         found, words = verify.verdict(expected, facts)
         on_it = marks.bookings_on(node.metadata.labels)
         return SeenNode(
@@ -189,21 +205,38 @@ class Observer:
             holds=verify.holds(expected.room, facts),
             busy=any(is_stranger(pod, mine) for pod in self._state.pods_on(node.metadata.name)),
             launched=marks.launched(node),
+            ready=node.ready,
+            closed=node.spec.unschedulable,
             verdict=found,
             words=words or ("" if found is Verdict.SOUND else "not as planned"),
+            notice=self._notice(node, pool),
         )
 
-    def _facts(self, mine: frozenset[str], node: core.Node) -> verify.Facts:
+    def _notice(self, node: core.Node, pool: ours.CapacityPool | None) -> Notice | None:
+        """What the pool's cloud said last: all its machines with our tags are listed, whatever booking they were bought for."""
+        known = self._state.known.get(pool.metadata.name) if pool else None
+        machine = known.machine(node.spec.provider_id) if known else None
+        if known is None or machine is None:
+            return None
+        there = (each for each in known.inventory.reservations if each.id == machine.reservation)
+        return notices.notice(machine, pool, next(there, None), self._now())
+
+    def _facts(self, mine: frozenset[str], node: core.Node, pool: ours.CapacityPool | None) -> verify.Facts:
         pods = self._state.pods_on(node.metadata.name)
         return verify.Facts(
             ready=node.ready,
             labels=node.metadata.labels,
             allocatable=nodes.amounts(node.status.allocatable),
             taken=nodes.requested(pod for pod in pods if not mine & marks.bookings_on(pod.spec.node_selector)),
-            daemon_sets=frozenset(_ready_daemons(pods)),
+            daemon_sets=frozenset(ready_on(pods)),
             unschedulable=node.spec.unschedulable,
             taints=_repelling(node.spec.taints),
+            ailment=ailment(node, pool),
         )
+
+
+def _with_daemons(expected: verify.Expected, pool: ours.CapacityPool | None) -> verify.Expected:
+    return replace(expected, daemon_sets=pool.spec.readiness.required_daemon_sets if pool else ())
 
 
 def _only_there(pod: core.Pod, booking: str, mine: frozenset[str]) -> bool:
@@ -218,22 +251,11 @@ def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset()) -> bool:
     return not pod.terminal and not kinds & {"DaemonSet", "Node"} and not bookings & marks.bookings_on(pod.spec.node_selector)
 
 
-def stays_idle(state: State, pool: str, source: str) -> bool:
-    """Whether a machine of this source stays as an idle node when its booking is released."""
-    terms = scale_in_terms(state, pool, source)
-    return terms.policy == "Never" or seconds(terms.after) > 0
-
-
-def never_goes(state: State, pool: str, source: str) -> bool:
-    return scale_in_terms(state, pool, source).policy == "Never"
-
-
-def scale_in_terms(state: State, pool: str, source: str) -> ours.ScaleIn:
-    """The source's terms; the default ones where it is no longer there."""
+def idle_seconds(state: State, pool: str, source: str) -> int | None:
+    """How long machines of the source may be idle, None for ever. Those of a source that is no longer there don't stay."""
     found = state.pool(pool)
-    return (
-        next((each.scale_in for each in found.spec.sources if each.name == source), ours.ScaleIn()) if found else ours.ScaleIn()
-    )
+    sources = found.spec.sources if found else ()
+    return next((each.idle_seconds for each in sources if each.name == source), seconds(ours.IDLE_AFTER))
 
 
 async def still_there(client: Client, kind: Kind, wanted: ObjectKey) -> bool | None:
@@ -248,6 +270,12 @@ async def still_there(client: Client, kind: Kind, wanted: ObjectKey) -> bool | N
     except (ApiError, TransportError):
         return None
     return not wanted.uid or found["metadata"].get("uid") == wanted.uid
+
+
+def _lacking(booking: ours.Booking) -> bool:
+    """Whether machines are missing that would have to be bought again."""
+    standing = sum(each.state in LIVE for each in booking.status.instances)
+    return standing < sum(each.count for each in booking.spec.purchases)
 
 
 async def _listed(cloud: Cloud | None, tags: Mapping[str, str]) -> tuple[Instance, ...] | None:
@@ -288,9 +316,3 @@ def _room(spec: ours.BookingSpec, pods: Mapping[str, int]) -> Resources:
 def _repelling(taints: Iterable[core.Taint]) -> frozenset[tuple[str, str]]:
     """The taints (key, effect) that keep pods off, ours apart: it is told by the marks."""
     return frozenset((each.key, each.effect) for each in taints if each.effect != "PreferNoSchedule" and each.key != BOOKED)
-
-
-def _ready_daemons(pods: Iterable[core.Pod]) -> Iterable[str]:
-    for pod in pods:
-        if any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions):
-            yield from (f"{pod.metadata.namespace}/{o.name}" for o in pod.metadata.owner_references if o.kind == "DaemonSet")

@@ -109,6 +109,10 @@ class Terms:
     one_zone: bool
     bare_namespaces: tuple[str, ...]
     on_node_loss: str = "Replace"
+    launch: int = 600
+    join: int | None = None
+    verify: int | None = None
+    release: int = 1800
 
 
 def terms(given: Mapping[str, str], policy: Callable[[str], ours.CapacityPolicy | None], priority_class: str = "") -> Terms:
@@ -225,6 +229,10 @@ def _terms(name: str, spec: ours.CapacityPolicySpec) -> Terms:
             one_zone=spec.cross_zone.policy == "Forbid",
             bare_namespaces=spec.bare_requests.namespaces,
             on_node_loss=spec.on_node_loss,
+            launch=seconds(spec.timeouts.launch),
+            join=seconds(spec.timeouts.join) if spec.timeouts.join else None,
+            verify=seconds(spec.timeouts.verify) if spec.timeouts.verify else None,
+            release=seconds(spec.timeouts.release),
         )
     except ValueError as error:
         raise ParameterError(f'CapacityPolicy "{name}": {error}: correct the policy') from None

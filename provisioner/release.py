@@ -60,7 +60,7 @@ def to_unmark(view: View) -> tuple[str, ...]:
 
 
 def to_terminate(view: View) -> tuple[str, ...]:
-    """Machines that are to go and that the cloud does not end yet; never one with consumer pods."""
+    """Machines that are to go and that the cloud does not end yet; never one with pods, of the booking or of strangers."""
     return tuple(each.id for each in view.status.instances if each.state == "Terminating" and not _spared(view, each))
 
 
@@ -68,7 +68,7 @@ def _spared(view: View, each: BookedInstance) -> bool:
     found = (view.seen.instances or {}).get(each.id)
     node = view.node_of(each)
     ending = found is not None and found.state in (InstanceState.STOPPING, InstanceState.TERMINATED)
-    return ending or (node is not None and view.seen.consumers.get(node.name, 0) > 0)
+    return ending or (node is not None and (node.busy or view.seen.consumers.get(node.name, 0) > 0))
 
 
 def given_up(view: View) -> BookingStatus:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from kube.ours import BookingStatus, Launch
 from kube.times import instant, length, stamp
-from provisioner import launches, losses, release, verify
+from provisioner import drains, launches, losses, release, repair, verify
 from provisioner.clouds.base import ErrorKind
-from provisioner.steps import Buy, Drop, Mark, Owner, Quarantine, Reason, Step, Terminate, Unmark, View, Wait, Write
+from provisioner.steps import Buy, Drop, Mark, Owner, Quarantine, Reason, Step, Terminate, Unmark, Verdict, View, Wait, Write
 
 
 def into(view: View, phase: str, reason: str = "", message: str = "") -> Write:
@@ -41,11 +41,13 @@ def cancel(view: View) -> Step | None:
 
 
 def lose_node(view: View) -> Step | None:
-    """A free node of the plan is gone, another booking's, or (after the second look) too full: plan again."""
+    """A free node of the plan is gone, sick, another booking's, or (after the second look) too full: plan again."""
     for planned in view.spec.nodes:
         node = view.seen.nodes.get(planned.name)
         if planned.name in view.seen.gone or (node and planned.provider_id and node.provider_id != planned.provider_id):
             return into(view, "Failing", Reason.NODE_TAKEN, f"node {planned.name} is gone")
+        if node and node.verdict is Verdict.SICK:
+            return into(view, "Failing", Reason.NODE_TAKEN, f"node {node.name} is unhealthy: {node.words}")
         if node and node.others:
             return into(view, "Failing", Reason.NODE_TAKEN, f"node {node.name} belongs to booking {', '.join(node.others)}")
         if node and not node.holds and settled(view):
@@ -54,7 +56,10 @@ def lose_node(view: View) -> Step | None:
 
 
 def time_out(view: View) -> Step | None:
-    """The provision deadline has come."""
+    """The provision deadline has come, or the one by which the cloud must have answered all calls."""
+    if view.status.phase == "Launching" and view.age(view.status.phase_since) >= view.spec.launch_seconds:
+        words = f"not all calls were answered within {length(view.spec.launch_seconds)}"
+        return into(view, "Failing", Reason.LAUNCH_TIMED_OUT, f"{words}{losses.last_words(view)}")
     if view.now < instant(view.spec.provision_deadline):
         return None
     return into(view, "Failing", Reason.TIMED_OUT, f"{losses.progress(view)} at the deadline{losses.last_words(view)}")
@@ -155,21 +160,27 @@ def _ordered(view: View, launch: Launch | None) -> Step | None:
 
 
 def quarantine(view: View) -> Step | None:
-    """Keep bad nodes out of every plan."""
-    bad = [node for each in view.status.instances if each.state == "Bad" and (node := view.node_of(each))]
-    fresh = sorted(node.name for node in bad if not node.quarantined)
+    """Keep bad and sick nodes out of every plan, and new pods off them; what runs there goes on."""
+    bad = {node.name for each in view.status.instances if each.state == "Bad" and (node := view.node_of(each))}
+    sick = {node.name for node in view.seen.nodes.values() if node.verdict is Verdict.SICK and node.touched}
+    fresh = sorted(name for name in bad | sick if not view.seen.nodes[name].quarantined)
     return Quarantine(tuple(fresh)) if fresh else None
 
 
 def discard(view: View) -> Step | None:
-    """End what is no use: bad machines that cost extra or never joined, and more machines than were bought."""
-    return _write(view, losses.discarded(view)) if view.replacing else None
+    """End what is no use: bad machines that cost extra, never joined or hold the replacement's place, and those too many."""
+    return _write(view, repair.discarded(view)) if view.replacing else None
 
 
 def terminate(view: View) -> Step | None:
     """Ask the clouds to end what is to go."""
     ids = release.to_terminate(view)
     return Terminate(ids) if ids and view.seen.instances is not None else None
+
+
+def drain(view: View) -> Step | None:
+    """Close nodes that are about to end and ask their pods to leave, and strangers off machines that are to go."""
+    return drains.due(view)
 
 
 # --- being provisioned -----------------------------------------------------------------------------------------------------
@@ -222,8 +233,14 @@ def expire(view: View) -> Step | None:
 
 
 def note_losses(view: View) -> Step | None:
-    """Say which nodes were lost after all was there, and whether the capacity counts as revoked."""
+    """Say which nodes were lost after all was there or are about to end, and whether the capacity counts as revoked."""
     return _write(view, losses.noted(view))
+
+
+def warn_late(view: View) -> Step | None:
+    """Say that giving back takes longer than the policy allows, and what is left."""
+    late = view.age(view.status.phase_since) >= view.spec.release_seconds
+    return _write(view, losses.overdue(view)) if late else None
 
 
 # --- giving back -----------------------------------------------------------------------------------------------------------

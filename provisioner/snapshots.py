@@ -12,6 +12,7 @@ from provisioner import arrivals, daemons
 from provisioner.closing import closed
 from provisioner.clouds.base import Instance, InstanceState, Reservation
 from provisioner.grounds import Grounds, Standing
+from provisioner.health import ailment
 from provisioner.limits import budgets, shared
 from provisioner.offerings import Market, Offers, ends, offers
 from provisioner.room import Room
@@ -114,7 +115,7 @@ def _nodes(view: View, pool: ours.CapacityPool, grounds: Grounds, coming: Mappin
             machine = view.instance_of.get(node.spec.provider_id)
             holder = view.booked_by(node)
             standing = Standing(
-                holder=holder or _withheld(node) or shut,
+                holder=holder or _withheld(node) or _unfit(node, there, pool) or shut,
                 launched=launched(node),
                 going=_going(node, machine),
                 reservation=reservations.get(machine.reservation or "") if machine else None,
@@ -135,8 +136,16 @@ def _withheld(node: core.Node) -> str | None:
     return MARKED if any(taint.key == BOOKED for taint in node.spec.taints) else None
 
 
+def _unfit(node: core.Node, there: tuple[core.Pod, ...], pool: ours.CapacityPool) -> str | None:
+    """Why a gang that took the node would only find out later that it can't run there."""
+    if why := ailment(node, pool):
+        return f"(unhealthy: {why})"
+    lacking = sorted({*pool.spec.readiness.required_daemon_sets} - {*daemons.ready_on(there)})
+    return f"(no ready pod of DaemonSet {', '.join(lacking)})" if lacking else None
+
+
 def _going(node: core.Node, machine: Instance | None) -> bool:
-    if machine and machine.state in (InstanceState.STOPPING, InstanceState.TERMINATED):
+    if machine and (machine.announced or machine.state in (InstanceState.STOPPING, InstanceState.TERMINATED)):
         return True
     return node.metadata.deletion_timestamp is not None
 

@@ -42,7 +42,7 @@ def _purchase(booking: ours.Booking, purchase: ours.BookedPurchase, now: datetim
     machines = [machine for machine in booking.status.instances if machine.purchase == purchase.name]
     total = sum(cost(price, max(start, _launched(machine, booking)), _end(machine, now)) for machine in machines)
     standing = sum(machine.state not in ("Bad", "Terminating", "Gone") for machine in machines)
-    if booking.status.phase in ("Marking", "Launching", "Joining"):
+    if booking.status.phase in ("Marking", "Launching", "Joining") or booking.replacing:
         total += max(0, purchase.count - standing) * cost(price, max(start, _created(booking, now)), start + DAY)
     return total
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from msgspec import structs
 
@@ -24,6 +25,7 @@ class Reason(StrEnum):
     CANCELLED = "Cancelled"  # nobody wants it any more
     NODE_TAKEN = "NodeTaken"  # a free node of the plan was lost or filled before the booking held it: plan again
     TIMED_OUT = "ProvisionTimeout"  # the provision deadline came first
+    LAUNCH_TIMED_OUT = "LaunchTimeout"  # the cloud didn't answer all calls in time
     BOOKING_EXPIRED = "BookingExpired"  # no pod came in time
     OWNER_DONE = "OwnerDone"  # the workload finished, was evicted or deleted
     POOL_CLOSED = "PoolClosed"  # a pool to buy from was paused or deleted meanwhile: plan again
@@ -45,7 +47,18 @@ class Verdict(StrEnum):
     SOUND = "Sound"
     WAITING = "Waiting"  # something is still to come: readiness, a label, a DaemonSet's pod
     SHORT = "Short"  # all else is up, but devices or room are fewer than planned
+    SICK = "Sick"  # its health conditions say that it is broken
     WRONG = "Wrong"  # another zone or domain than planned: no waiting will mend it
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A machine will end, or be disturbed, at `ends`; from `drain` on its node is closed and its pods are asked to leave."""
+
+    reason: str
+    words: str
+    drain: datetime
+    ends: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,7 @@ class SeenNode:
 
     `others` names foreign bookings with keys there. `holds`: the planned pods fit next to everything else that runs there.
     `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`: Corral bought the machine behind it, some day.
+    `ready`: the Node says so. `closed`: cordoned.
     """
 
     name: str
@@ -65,8 +79,11 @@ class SeenNode:
     holds: bool = True
     busy: bool = False
     launched: bool = False
+    ready: bool = True
+    closed: bool = False
     verdict: Verdict = Verdict.WAITING
     words: str = ""
+    notice: Notice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +94,7 @@ class Observed:
     `nodes` by name: those the booking takes and those of its machines. `gone`: taken nodes that are certainly absent. `consumers`
     counts live pods that select the booking's label keys, by node name, "" for pods without a node. `readiness`: seconds by pool.
     `keep`: purchases whose machines stay as idle nodes afterwards, `forever` those whose source never lets any go. `closed` says
-    why nothing may be bought for a purchase now.
+    why nothing may be bought for a purchase now, limits that its replacements would exceed included.
     """
 
     owner: Owner = Owner.UNKNOWN
@@ -101,14 +118,16 @@ class Terms:
 
     `settle`: from taint to second look, for bindings that were under way. `short_grace`: how long a node may lack devices when
     all else is up. `absent`: how long lists must lack a running machine before it counts as gone, `absent_ending` one that was
-    told to end. `lost_call`: how long a call without an answer may still have an effect. `retention`: how long an ended booking
-    is kept to be read.
+    told to end. `lost`: how long a node must be not Ready under its pods before it is replaced; Kubernetes evicts them after the
+    same time (the tolerationSeconds of admission plugin DefaultTolerationSeconds). `lost_call`: how long a call without an answer
+    may still have an effect. `retention`: how long an ended booking is kept to be read.
     """
 
     settle: int = 2
     short_grace: int = 30
     absent: int = 120
     absent_ending: int = 30
+    lost: int = 300
     lost_call: int = 120
     retention: int = 60
     retry: int = 30
@@ -117,7 +136,7 @@ class Terms:
     watch: int = 60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """All that a rule may look at."""
 
@@ -143,10 +162,18 @@ class View:
         return sum(self.seen.consumers.values())
 
     @property
+    def used(self) -> bool:
+        """Whether the gang has come: from then on nothing is taken from under its pods."""
+        return self.status.first_pod_at is not None or self.consumers > 0
+
+    @property
     def replacing(self) -> bool:
-        """Whether bad machines are replaced: until Provisioned, and after that until the first pod if the policy says so."""
-        before_pods = self.status.phase == "Provisioned" and self.status.first_pod_at is None
-        return self.status.phase == "Joining" or (before_pods and self.seen.on_node_loss == "Replace" and not self.consumers)
+        """Whether bad machines are replaced: until Provisioned, and after that if the policy says so and somebody surely wants
+        it: nothing is replaced for a workload that is over while its last pods leave.
+        """
+        wanted = self.seen.owner in (Owner.WAITING, Owner.ADMITTED) and not self.deleted
+        later = self.status.phase == "Provisioned" and self.seen.on_node_loss == "Replace" and wanted
+        return self.status.phase == "Joining" or later
 
     def having(self, status: BookingStatus) -> "View":
         """The same view as it will be with this status."""
@@ -168,8 +195,12 @@ class View:
 
     def node_of(self, instance: BookedInstance) -> SeenNode | None:
         """The node of a machine, matched by providerID alone: names can be reused."""
-        wanted = instance.provider_id
-        return next((node for node in self.seen.nodes.values() if wanted and node.provider_id == wanted), None)
+        return self._by_machine.get(instance.provider_id)
+
+    @cached_property
+    def _by_machine(self) -> Mapping[str, SeenNode]:
+        """In reverse, so that of two nodes of one machine the first counts."""
+        return {node.provider_id: node for node in reversed([*self.seen.nodes.values()]) if node.provider_id}
 
 
 # --- what a step can be: one action each ---------------------------------------------------------------------------------
@@ -218,6 +249,14 @@ class Terminate:
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """Close these nodes and ask the pods on them to leave, by the eviction API: of `everyone`, or of strangers alone."""
+
+    nodes: tuple[str, ...]
+    everyone: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """Nothing is left: take the finalizer off and delete the object."""
 
@@ -229,4 +268,4 @@ class Wait:
     seconds: float
 
 
-Step = Write | Mark | Unmark | Quarantine | Buy | Terminate | Drop | Wait
+Step = Write | Mark | Unmark | Quarantine | Buy | Terminate | Drain | Drop | Wait

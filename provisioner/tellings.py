@@ -39,8 +39,16 @@ def events(booking: ours.Booking, new: ours.BookingStatus) -> Iterable[Event]:
     for machine in _changed(old.instances, new.instances):
         if machine.state == "Bad":
             yield Event("Warning", "MachineBad", f"{machine.node or machine.id}: {machine.message}; it is replaced")
+    for condition in new.conditions:
+        if condition.status == "True" and condition.message != _message(old, condition.type):
+            yield Event("Warning", condition.type, f"booking {name}: {condition.message}")
     if new.phase != old.phase:
         yield from _phase(name, new)
+
+
+def _message(status: ours.BookingStatus, type_: str) -> str:
+    """Of a condition that is True, "" else."""
+    return next((each.message for each in status.conditions if each.type == type_ and each.status == "True"), "")
 
 
 def _phase(name: str, new: ours.BookingStatus) -> Iterable[Event]:

@@ -1,8 +1,8 @@
 """Is a machine what was promised? One verdict for a node, and what all that is seen makes of the booking's list of machines.
 
-A node counts when it is Ready in the planned place, runs the pool's required DaemonSets, and has all devices of its shape and
-room for the planned pods. Ready alone says little: devices appear minutes later (kubernetes/kubernetes#54959). They appear all
-at once, so a part of them is a fault, and none of them is not one yet.
+A node counts when it is Ready in the planned place, has no health condition against it, runs the pool's required DaemonSets, and
+has all devices of its shape and room for the planned pods. Ready alone says little: devices appear minutes later
+(kubernetes/kubernetes#54959). They appear all at once, so a part of them is a fault, and none of them is not one yet.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,11 @@ from kube.ours import BookedInstance, BookingStatus, Launch
 from kube.times import length, stamp
 from provisioner.clouds.base import Instance, InstanceState
 from provisioner.launches import new_instance
+from provisioner.repair import why_bad
 from provisioner.state import TAG_PURCHASE
 from provisioner.steps import ENDED, LIVE, SeenNode, Verdict, View
 
 RUNNING = (InstanceState.PENDING, InstanceState.RUNNING)
-READINESS = 1200
-"""Seconds for joining where the pool is not known (its default)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Expected:
 class Facts:
     """What a node is. `taken` sums the pods that don't belong to the booking. `daemon_sets`: namespace/name, ready there.
 
-    `taints` (key, effect) are those that keep pods off, the booked taint apart.
+    `taints` (key, effect) are those that keep pods off, the booked taint apart. `ailment` says what its health conditions find.
     """
 
     ready: bool
@@ -53,6 +52,7 @@ class Facts:
     daemon_sets: frozenset[str] = frozenset()
     unschedulable: bool = False
     taints: frozenset[tuple[str, str]] = frozenset()
+    ailment: str = ""
 
 
 def verdict(expected: Expected, facts: Facts) -> tuple[Verdict, str]:
@@ -60,6 +60,8 @@ def verdict(expected: Expected, facts: Facts) -> tuple[Verdict, str]:
     wrong = [f"{key} is {facts.labels[key]}, not {want}" for key, want in _differing(expected, facts) if key in facts.labels]
     if wrong:
         return Verdict.WRONG, "; ".join(wrong)
+    if facts.ailment:
+        return Verdict.SICK, facts.ailment
     waiting = _still_waiting(expected, facts)
     if waiting:
         return Verdict.WAITING, waiting
@@ -174,7 +176,7 @@ def _seen_again(view: View, each: BookedInstance, found: Instance | None) -> Boo
         return _moved(view, each, "Gone", each.message or "the cloud ended it")
     if found.state is InstanceState.STOPPING and each.state != "Terminating":
         return _moved(view, each, "Terminating", "the cloud is ending it")
-    return _judged(view, each)
+    return _judged(view, each, found)
 
 
 def _not_listed(view: View, each: BookedInstance) -> BookedInstance:
@@ -189,12 +191,12 @@ def _not_listed(view: View, each: BookedInstance) -> BookedInstance:
     return _moved(view, each, "Gone", each.message or f"not in the cloud's lists for {length(allowed)}")
 
 
-def _judged(view: View, each: BookedInstance) -> BookedInstance:
+def _judged(view: View, each: BookedInstance, found: Instance) -> BookedInstance:
     if each.state not in LIVE or view.status.phase in ("Releasing", "Failing", *ENDED):
         return each
     node = view.node_of(each)
     seen = _with_node(view, each, node)
-    why = _bad(view, seen) if view.replacing else ""
+    why = (found.wrong if not view.used else "") or why_bad(view, seen) if view.replacing else ""
     return _moved(view, seen, "Bad", why) if why else seen
 
 
@@ -202,22 +204,9 @@ def _with_node(view: View, each: BookedInstance, node: SeenNode | None) -> Booke
     if node is None:
         lost = each.state != "Launched"
         return _changed(view, each, "Joined", Verdict.WAITING, "its node is gone") if lost else each
+    each = replace(each, joined_at=stamp(view.now)) if each.state == "Launched" else each
     state = "Ready" if node.verdict is Verdict.SOUND and node.marked else "Joined"
     return replace(_changed(view, each, state, node.verdict, node.words), node=node.name)
-
-
-def _bad(view: View, each: BookedInstance) -> str:
-    """Why the machine won't do, "" while it may still come round."""
-    purchase = view.purchase(each.purchase)
-    allowed = view.seen.readiness.get(purchase.pool if purchase else "", READINESS)
-    if each.state == "Launched":
-        return f"did not join within {length(allowed)}" if view.age(each.launched_at) >= allowed else ""
-    if each.verdict == Verdict.WRONG:
-        return each.message
-    if each.verdict == Verdict.SHORT and view.age(each.since) >= view.terms.short_grace:
-        return each.message
-    late = view.age(each.launched_at) >= allowed and view.age(each.since) >= min(allowed, view.terms.absent)
-    return f"{each.message} after {length(allowed)}" if each.state == "Joined" and late else ""
 
 
 def _changed(view: View, each: BookedInstance, state: str, verdict: Verdict, words: str) -> BookedInstance:

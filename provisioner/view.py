@@ -155,8 +155,9 @@ def _held(booking: ours.Booking) -> Iterable[str]:
 def in_flight(booking: ours.Booking, purchase: ours.BookedPurchase, seen: Mapping[tuple[str, str], int]) -> int:
     """Machines of the purchase that are on their way but that the cloud does not count yet.
 
-    Until it is Provisioned a booking claims all that it is to buy; later, and while it ends, only calls without an answer can
-    still bring machines. Bad machines stay counted by the cloud, so their replacements come on top.
+    Until it is Provisioned, and while it replaces lost machines, a booking claims all that it is to buy; later, and while it
+    ends, only calls without an answer can still bring machines. Bad machines stay counted by the cloud, so their replacements
+    come on top.
     """
     if booking.status.phase in OVER:
         return 0
@@ -164,6 +165,6 @@ def in_flight(booking: ours.Booking, purchase: ours.BookedPurchase, seen: Mappin
     machines = [machine for machine in booking.status.instances if machine.purchase == purchase.name]
     ended = sum(machine.state in ("Bad", "Terminating") for machine in machines)
     claimed = purchase.count + ended
-    if booking.status.phase in GOING or booking.status.phase == "Provisioned":
+    if booking.status.phase in GOING or (booking.status.phase == "Provisioned" and not booking.replacing):
         claimed = pending + sum(machine.state not in LEFT for machine in machines)
     return max(0, claimed - seen.get((booking.metadata.name, purchase.name), 0))

@@ -134,6 +134,13 @@ class Client:
         path = resource.path("", body["metadata"].get("namespace") or "")
         return _object(await self._send("create", resource, Request("POST", path, query, _encoded(resource, body))))
 
+    async def evict(self, name: str, namespace: str, uid: str) -> None:
+        """Asks a pod to go by its eviction subresource. Raises TooManyRequests, at once, while a PodDisruptionBudget forbids it."""
+        pods = Resource("", "v1", "pods", "Pod")
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+        encoded = _encoded(pods, {**body, "deleteOptions": {"preconditions": {"uid": uid}}})
+        await self._send("evict", pods, Request("POST", pods.path(name, namespace, "eviction"), {}, encoded))
+
     async def apply(
         self, resource: Resource, body: Mapping[str, Any], *, manager: str, subresource: str = "", force: bool = True
     ) -> dict[str, Any]:
@@ -218,7 +225,7 @@ class Client:
 def _worth_retrying(verb: str, error: BaseException) -> bool:
     match error:
         case TooManyRequests():
-            return True
+            return verb != "evict"
         case ServerError():
             return verb in _IDEMPOTENT
         case TransportError():

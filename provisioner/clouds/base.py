@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from capacity.model import Labels, Shape
 from capacity.requirements import Taint
@@ -131,6 +131,15 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Announcement:
+    """The cloud will stop, reboot or take back a machine at `at`, epoch seconds. `words` are its own."""
+
+    kind: Literal["SpotInterruption", "Maintenance"]
+    at: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """A machine as the cloud tells it. `wrong` says what about it isn't as ordered and never will be, "" when nothing is."""
 
@@ -143,6 +152,7 @@ class Instance:
     reservation: str | None = None
     domain: Labels = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    announced: tuple[Announcement, ...] = ()
     wrong: str = ""
 
 

@@ -1,10 +1,12 @@
 """One row a rule: a booking, what is seen, and the one step that follows."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kube.meta import Condition
 from kube.ours import BookedInstance, BookingStatus, Launch
@@ -13,8 +15,10 @@ from provisioner import lifecycle
 from provisioner.clouds.base import Instance, InstanceState
 from provisioner.steps import (
     Buy,
+    Drain,
     Drop,
     Mark,
+    Notice,
     Observed,
     Owner,
     Quarantine,
@@ -70,6 +74,31 @@ TWO = (instance("i1"), instance("i2"))
 READY = machine("i1", "Ready", node="n1", verdict="Sound")
 BAD = machine("i1", "Bad", node="n1", message="7 of 8 nvidia.com/gpu")
 PROVISIONED = {"provisioned_at": AT, "launches": (launch("Answered", count=1),), "instances": (READY,)}
+REPLACING = Condition(
+    type="NodeLost",
+    status="True",
+    reason="Replacing",
+    message="1 of 2 h100 are lost",
+    last_transition_time=AT,
+    observed_generation=1,
+)
+LOST = {
+    "provisioned_at": AT,
+    "first_pod_at": AT,
+    "launches": (launch("Answered"),),
+    "instances": (READY, machine("i2", "Gone")),
+    "conditions": (REPLACING,),
+}
+LEFT_ALONE = {**LOST, "conditions": (structs.replace(REPLACING, reason="NodeLost"),)}
+SPOT = Notice("SpotInterruption", "spot interruption at 10:02Z", START, START + timedelta(seconds=120))
+LEAVING = Condition(
+    type="NodesEnding",
+    status="True",
+    reason="SpotInterruption",
+    message="node n1: spot interruption at 10:02Z",
+    last_transition_time=AT,
+    observed_generation=1,
+)
 
 SHUT = {"od": "pool p is Paused"}
 # id: (what is booked, its status, what is seen, seconds since START, rule, the step or the phase that it leads to)
@@ -303,6 +332,182 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         99,
         "wait-for-nodes",
         Wait(5),
+    ),
+    "without another slot it is given back first": (
+        RESERVED,
+        status(
+            "Joining",
+            launches=(
+                launch("Answered", count=1),
+                launch(
+                    "Failed", token="t2", count=1, at=stamp(START + timedelta(seconds=90)), reason="ReservationCapacityExceeded"
+                ),
+            ),
+            instances=(BAD,),
+            message="0 of 1 nodes ready",
+        ),
+        seen(node("n1", "i1", quarantined=True), instances=TWO[:1]),
+        99,
+        "discard",
+        {"states": ["Terminating"]},
+    ),
+    "once it is gone the order is repeated at once": (
+        RESERVED,
+        status(
+            "Joining",
+            launches=(
+                launch("Answered", count=1),
+                launch(
+                    "Failed", token="t2", count=1, at=stamp(START + timedelta(seconds=90)), reason="ReservationCapacityExceeded"
+                ),
+            ),
+            instances=(machine("i1", "Gone", since=stamp(START + timedelta(seconds=95))),),
+            message="0 of 1 nodes ready",
+        ),
+        seen(),
+        99,
+        "replace-bad",
+        {"launches": 3},
+    ),
+    "the slot may follow minutes later": (
+        RESERVED,
+        status(
+            "Joining",
+            launches=(
+                launch("Answered", count=1),
+                launch(
+                    "Failed", token="t2", count=1, at=stamp(START + timedelta(seconds=97)), reason="ReservationCapacityExceeded"
+                ),
+            ),
+            instances=(machine("i1", "Gone", since=stamp(START + timedelta(seconds=95))),),
+            message="0 of 1 nodes ready",
+        ),
+        seen(),
+        99,
+        "wait-for-nodes",
+        Wait(5),
+    ),
+    "a sick node is bad at once": (
+        ONE,
+        status(
+            "Joining",
+            launches=(launch("Answered", count=1),),
+            message="0 of 1 nodes ready",
+            instances=(machine("i1", "Joined", node="n1", verdict="Waiting"),),
+        ),
+        seen(node("n1", "i1", verdict=Verdict.SICK, words="KernelDeadlock=True"), instances=TWO[:1]),
+        9,
+        "record",
+        {"states": ["Bad"]},
+    ),
+    "a taken node that falls sick is given up": (
+        TAKEN,
+        status("Joining", message="0 of 1 nodes ready"),
+        seen(node("a", verdict=Verdict.SICK, words="KernelDeadlock=True")),
+        9,
+        "lose-node",
+        "Failing/NodeTaken",
+    ),
+    "the launch deadline ends it": (
+        OD,
+        status("Launching", launches=(launch(),)),
+        seen(),
+        600,
+        "time-out",
+        "Failing/LaunchTimeout",
+    ),
+    # after the first pod
+    "a machine that is gone is replaced under a running gang": (
+        OD,
+        status("Provisioned", **LOST),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.ADMITTED, consumers={"n1": 1}),
+        9,
+        "replace-bad",
+        {"launches": 2},
+    ),
+    "not if the policy says Leave": (
+        OD,
+        status("Provisioned", **LEFT_ALONE),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.ADMITTED, consumers={"n1": 1}, on_node_loss="Leave"),
+        9,
+        "keep-watch",
+        Wait(60),
+    ),
+    "nor for a workload that is over": (
+        OD,
+        status("Provisioned", **LEFT_ALONE),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.DONE, consumers={"n1": 1}),
+        9,
+        "keep-watch",
+        Wait(60),
+    ),
+    "a sick node under its pods is quarantined, no more": (
+        ONE,
+        status("Provisioned", **PROVISIONED, first_pod_at=AT),
+        seen(
+            node("n1", "i1", verdict=Verdict.SICK, words="Xid 79"),
+            instances=TWO[:1],
+            owner=Owner.ADMITTED,
+            consumers={"n1": 1},
+        ),
+        9,
+        "record",
+        {"states": ["Joined"]},
+    ),
+    "a node that is about to end is closed and emptied": (
+        ONE,
+        status("Provisioned", **PROVISIONED, first_pod_at=AT, conditions=(LEAVING,)),
+        seen(
+            node("n1", "i1", notice=SPOT),
+            instances=TWO[:1],
+            owner=Owner.ADMITTED,
+            consumers={"n1": 1},
+            on_node_loss="Leave",
+        ),
+        9,
+        "drain",
+        Drain(("n1",), everyone=True),
+    ),
+    "not before its time": (
+        ONE,
+        status("Provisioned", **PROVISIONED, first_pod_at=AT, conditions=(LEAVING,)),
+        seen(
+            node("n1", "i1", notice=replace(SPOT, drain=START + timedelta(seconds=60))),
+            instances=TWO[:1],
+            owner=Owner.ADMITTED,
+            consumers={"n1": 1},
+            on_node_loss="Leave",
+        ),
+        9,
+        "keep-watch",
+        Wait(60),
+    ),
+    "strangers leave a machine that is to go by eviction": (
+        ONE,
+        status("Failing", instances=(machine("i1", "Terminating"),)),
+        seen(node("n1", "i1", busy=True), instances=TWO[:1]),
+        9,
+        "drain",
+        Drain(("n1",), everyone=False),
+    ),
+    "giving back that takes too long is told": (
+        ONE,
+        status("Failing", instances=(machine("i1", "Terminating"),)),
+        seen(node("n1", "i1"), instances=TWO[:1]),
+        1800,
+        "warn-late",
+        {
+            "conditions": (
+                Condition(
+                    type="ReleaseOverdue",
+                    status="True",
+                    reason="ReleaseOverdue",
+                    message="1 machines are not given back after 30m: i1",
+                    last_transition_time=stamp(START + timedelta(seconds=1800)),
+                    observed_generation=1,
+                ),
+            )
+        },
     ),
     # provisioned
     "the first pod is noted": (

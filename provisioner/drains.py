@@ -1,0 +1,49 @@
+"""Drains, the pure part: which nodes are closed and emptied, because their machines end or are no use.
+
+Who is asked to leave goes by the eviction API, so that PodDisruptionBudgets hold; nobody is forced, and a machine that is ours to
+end waits for its last pod.
+"""
+
+from collections.abc import Iterable
+
+from provisioner.steps import Drain, SeenNode, View
+
+
+def due(view: View) -> Drain | None:
+    """The drain to go on with, None when no node is to be emptied or all are empty and closed."""
+    announced = sorted(node.name for node in _noticed(view) if not node.closed or node.busy or _used(view, node))
+    if announced:
+        return Drain(tuple(announced), everyone=True)
+    strangers = sorted(node.name for node in _ending(view) if node.busy and not _used(view, node))
+    return Drain(tuple(strangers), everyone=False) if strangers else None
+
+
+def words(view: View) -> str:
+    """What takes nodes of the booking away, and from when on they are emptied; "" if nothing does."""
+    noticed = sorted((node.name, node.notice) for node in view.seen.nodes.values() if node.notice and node.touched)
+    return "; ".join(f"node {name}: {notice.words}" for name, notice in noticed)
+
+
+def reason(view: View) -> str:
+    """One word for the first of them."""
+    first = min((node.name for node in view.seen.nodes.values() if node.notice and node.touched), default="")
+    notice = view.seen.nodes[first].notice if first else None
+    return notice.reason if notice else ""
+
+
+def begun(view: View) -> list[str]:
+    """The nodes whose drain has begun."""
+    return sorted(node.name for node in _noticed(view))
+
+
+def _noticed(view: View) -> Iterable[SeenNode]:
+    return (node for node in view.seen.nodes.values() if node.touched and node.notice and node.notice.drain <= view.now)
+
+
+def _ending(view: View) -> Iterable[SeenNode]:
+    """Nodes of machines that are to go."""
+    return (node for each in view.status.instances if each.state == "Terminating" and (node := view.node_of(each)))
+
+
+def _used(view: View, node: SeenNode) -> bool:
+    return view.seen.consumers.get(node.name, 0) > 0

@@ -1,0 +1,40 @@
+"""Asks the pods of a node to leave, by the eviction API alone: PodDisruptionBudgets hold, and nobody is forced."""
+
+import asyncio
+from collections.abc import Collection
+
+from kube import core
+from kube.meta import decode
+from kube.resources import PODS
+from provisioner.observing import is_stranger
+from runtime.client import Client, Resource
+from runtime.errors import Conflict, NotFound, TooManyRequests
+
+_POD = Resource(*PODS)
+_AT_ONCE = 16
+
+
+async def empty(client: Client, node: str, spared: Collection[str] = ()) -> list[str]:
+    """Asks all pods that run on the node, live, but those of DaemonSets, static ones and those that select a key of the `spared`
+    bookings. Returns namespace/name of those that a budget holds there. Raises ApiError and TransportError.
+    """
+    found = await client.list(_POD, field_selector=f"spec.nodeName={node}")
+    pods = [pod for pod in (decode(each, core.Pod) for each in found) if is_stranger(pod, frozenset(spared))]
+    gate = asyncio.Semaphore(_AT_ONCE)
+    asked = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_ask(client, pod, gate)) for pod in asked]
+    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod, task in zip(asked, tasks, strict=True) if not task.result()]
+
+
+async def _ask(client: Client, pod: core.Pod, gate: asyncio.Semaphore) -> bool:
+    """Whether it goes."""
+    meta = pod.metadata
+    async with gate:
+        try:
+            await client.evict(meta.name, meta.namespace, meta.uid)
+        except TooManyRequests:
+            return False
+        except (NotFound, Conflict):
+            return True
+    return True
