@@ -1,4 +1,4 @@
-"""Whose turn it is: priority of the Workload, then its age, then that of the request, then UID so that two passes never differ."""
+"""Whose turn it is: priority of the Workload, then its age, then the age of the request, then UID so that passes never differ."""
 
 from kube.autoscaling import ProvisioningRequest
 

@@ -60,20 +60,29 @@ def unheard(outcome: Shortfall, pools: Collection[str]) -> Shortfall:
 
 
 def waiting(
-    outcome: Shortfall, room: Room, todo: ToPlan, asked_at: datetime, now: datetime, hopeless_until: datetime | None = None
+    outcome: Shortfall, room: Room, todo: ToPlan, asked_at: datetime, now: datetime, next_look: datetime | None = None
 ) -> Waiting | Failed:
-    """Provisioned=False while there is time, Failed for the same reason at the deadline, or as soon as it has been hopeless for
-    long enough: until then it may be that something isn't known yet.
-    """
-    text = "; ".join((outcome.message, *_notes(outcome, room), *_hints(outcome)))
-    if todo.error:
-        text = f"{text}; the attempt before failed: {todo.error}"
-    if hopeless_until and now >= hopeless_until:
-        return Failed(outcome.reason.value, text)
-    found = _until_the_deadline(outcome.reason, text, todo, asked_at, now)
-    if hopeless_until and isinstance(found, Waiting):
-        return replace(found, wake=min(hopeless_until, todo.deadline))
+    """Provisioned=False while there is time, Failed for the same reason at the deadline. At `next_look` more may be known."""
+    found = _until_the_deadline(outcome.reason, _told(outcome, room, todo), todo, asked_at, now)
+    if next_look and isinstance(found, Waiting):
+        return replace(found, wake=min(next_look, todo.deadline))
     return found
+
+
+def hopeless(outcome: Shortfall, room: Room, todo: ToPlan, adopting: Iterable[str]) -> Failed:
+    """It would not fit even if all were free, and that is sure. The `adopting` pools take up nodes that others bring and take
+    away: what is not there now may be later, so the workload should not be given up for it.
+    """
+    text, names = _told(outcome, room, todo), ", ".join(sorted(adopting))
+    if not names:
+        return Failed(outcome.reason.value, text)
+    hope = f"others may bring nodes to pool {names}: it is tried again for as long as it takes"
+    return Failed(outcome.reason.value, f"{text}; {hope}", uncounted=True)
+
+
+def _told(outcome: Shortfall, room: Room, todo: ToPlan) -> str:
+    text = "; ".join((outcome.message, *_notes(outcome, room), *_hints(outcome)))
+    return f"{text}; the attempt before failed: {todo.error}" if todo.error else text
 
 
 def _until_the_deadline(reason: Reason, text: str, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:

@@ -38,6 +38,11 @@ class ToPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """Accepted, and not looked at further so far."""
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """Provisioned=False. `wake` is when something changes by the clock alone."""
 
@@ -48,8 +53,11 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
+    """`uncounted`: time alone may mend it, so it should use up none of its Workload's retries."""
+
     reason: str
     message: str
+    uncounted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

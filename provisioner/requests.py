@@ -7,7 +7,7 @@ does not see in its stores yet is remembered, so that a pass never plans twice o
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from capacity.model import Plan as Made
@@ -17,9 +17,9 @@ from capacity.quantity import dollars
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
-from kube.resources import PROVISIONING_REQUESTS
 from provisioner import authority
 from provisioner.acceptance import Accepted, Desk, NotYet
+from provisioner.answers import Answers
 from provisioner.authority import Look
 from provisioner.cases import Case, case_of
 from provisioner.closing import closed
@@ -28,50 +28,28 @@ from provisioner.grounds import Grounds
 from provisioner.leaning import Leaning, leaning
 from provisioner.ordering import Turn, turn
 from provisioner.outcomes import Book, broken, pools_of
-from provisioner.patience import LOOKS, Patience
+from provisioner.patience import Patience
 from provisioner.producers import check_of
-from provisioner.progress import Failed, Provisioned, Waiting, attempts, standing
+from provisioner.progress import Failed, Taken, Waiting, attempts, standing
 from provisioner.room import Planner as Plan
 from provisioner.snapshots import room
-from provisioner.state import BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, CLASS, MANAGER, REQUESTS_BY_WORKLOAD, State
-from provisioner.statuses import Status, apply_body, news, status_of, stored
+from provisioner.state import BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, CLASS, REQUESTS_BY_WORKLOAD, State
 from provisioner.turns import Candidate, Memo, Pass
 from provisioner.view import View, take
-from runtime.client import Resource
 from runtime.controller import Result
-from runtime.errors import ApiError, Conflict, NotFound, TransportError
+from runtime.errors import ApiError
 from runtime.events import Recorder
 from runtime.logging import get_logger
-from runtime.metrics import WAIT_BUCKETS
-from runtime.telemetry import meter
 
-REQUESTS = Resource(*PROVISIONING_REQUESTS)
 ALL = "all"
 """The one key of the planner."""
 LONGEST = 30.0
 """Seconds between two passes at most: an age or a deadline may have passed without any event."""
 SOON = 1.0
-PATIENCE = 5.0
-"""Seconds for which what this process wrote is believed more than a store that lags."""
-WRITERS = 8
+SLOW = 20.0
+"""Seconds of a pass after which those who wait for it are told that they are accepted."""
 
 _log = get_logger("planner")
-_PROVISION_TIME = meter().create_histogram(
-    "corral_time_to_provision",
-    "s",
-    "From acceptance of a request to Provisioned",
-    explicit_bucket_boundaries_advisory=WAIT_BUCKETS,
-)
-
-
-@dataclass(slots=True)
-class Said:
-    """A status that this process wrote, believed until loop time `until`, and for as long as the store shows the version that the
-    request had before."""
-
-    status: Status
-    until: float
-    before: str
 
 
 class Planner:
@@ -82,58 +60,74 @@ class Planner:
     ) -> None:
         self.waiting: Counter[str] = Counter()
         self.leaning = Leaning()
-        self._state, self._client, self._recorder, self._now, self._plan = state, client, recorder, now, planner
+        self._state, self._now, self._plan = state, now, planner
+        self._answers = Answers(client, recorder)
         self._creator = Creator(client, state)
         self._accepted: dict[str, Accepted] = {}
-        self._said: dict[str, Said] = {}
         self._grounds, self._memo = Grounds(), Memo()
-        self._patience = Patience(LOOKS * state.settings.inventory_seconds)
+        self._patience = Patience(state.settings.inventory_seconds)
 
     async def reconcile(self, _key: str) -> Result:
         """One pass: what is new of each request, then plans in turn, then the statuses that changed."""
         now = self._now()
-        requests = sorted(self._requests(), key=lambda r: (r.metadata.creation_timestamp or "", r.metadata.uid))
+        requests = self._requests()
         self._forget({request.metadata.uid for request in requests})
-        view = take(self._state, now, self._creator.unseen())
-        desk = self._desk()
-        cases = [case for request in requests if (case := self._case(request, desk, now))]
-        self.leaning = leaning(case.accepted for case in cases if case.todo and case.accepted)
-        planned, whole = await self._in_turn(view, [case for case in cases if case.todo], now)
-        told = [case for case in (*cases, *planned) if case.finding is not None]
-        sent = await self._tell_all(told, now)
+        cases = self._cases(requests, now)
+        todo = [case for case in cases if case.todo]
+        self.leaning = leaning(case.accepted for case in todo if case.accepted)
+        known = await self._answers.tell(cases, now)
+        planned, whole = await self._planned(todo, now)
+        sent = await self._answers.tell(planned, now)
         self._count((*cases, *planned))
-        return Result(SOON if not (sent and whole) else self._wake(told, now))
+        return Result(SOON if not (known and sent and whole) else self._wake((*cases, *planned), now))
+
+    async def _planned(self, todo: Sequence[Case], now: datetime) -> tuple[list[Case], bool]:
+        """Each case with its finding; False when the pass broke off. Nobody waits unanswered for a pass that takes long."""
+        view = take(self._state, now, self._creator.unseen())
+        async with asyncio.TaskGroup() as group:
+            meanwhile = group.create_task(self._accept_meanwhile(todo))
+            found = await self._in_turn(view, todo, now)
+            meanwhile.cancel()
+        return found
+
+    async def _accept_meanwhile(self, todo: Sequence[Case]) -> None:
+        """Admission gives up on a request that nobody answers, and its next one would wait for the next pass in the same way."""
+        while True:
+            await asyncio.sleep(SLOW)
+            now, known = self._now(), {case.uid for case in todo}
+            new = self._cases([each for each in self._requests() if each.metadata.uid not in known], now)
+            taken = [replace(case, finding=Taken()) if case.todo else case for case in (*todo, *new)]
+            await self._answers.tell(taken, now)
 
     # --- what each stands for ---
 
-    def _requests(self) -> Iterable[ProvisioningRequest]:
-        for request in self._state.requests.values():
-            if request.spec.provisioning_class_name == CLASS and request.metadata.deletion_timestamp is None:
-                yield request
+    def _requests(self) -> list[ProvisioningRequest]:
+        """Those that are ours to serve, the oldest first."""
+        ours = (each for each in self._state.requests.values() if each.spec.provisioning_class_name == CLASS)
+        there = (each for each in ours if each.metadata.deletion_timestamp is None)
+        return sorted(there, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.uid))
 
     def _forget(self, there: set[str]) -> None:
-        for known in (self._accepted, self._said):
-            for uid in known.keys() - there:
-                del known[uid]
+        self._answers.forget(there)
+        for uid in self._accepted.keys() - there:
+            del self._accepted[uid]
+
+    def _cases(self, requests: Iterable[ProvisioningRequest], now: datetime) -> list[Case]:
+        desk = self._desk()
+        return [case for request in requests if (case := self._case(request, desk, now))]
 
     def _case(self, request: ProvisioningRequest, desk: Desk, now: datetime) -> Case | None:
         """None for a request that can't be judged for a fault of ours: the others are served all the same."""
         uid = request.metadata.uid
         bookings = self._creator.with_unseen(uid, self._state.bookings.by(BOOKINGS_BY_REQUEST, uid))
         try:
-            case = case_of(request, self._old(request), self._accepted.get(uid), bookings, desk, now)
+            case = case_of(request, self._answers.old(request), self._accepted.get(uid), bookings, desk, now)
         except Exception:
             _log.exception("a request could not be judged", request=f"{request.metadata.namespace}/{request.metadata.name}")
             return None
         if case.accepted is not None:
             self._accepted[uid] = case.accepted
         return case
-
-    def _old(self, request: ProvisioningRequest) -> Status:
-        said, version = self._said.get(request.metadata.uid), request.metadata.resource_version
-        if said and (said.until > asyncio.get_running_loop().time() or (version and version == said.before)):
-            return said.status
-        return stored(request)
 
     def _desk(self) -> Desk:
         state = self._state
@@ -174,7 +168,7 @@ class Planner:
         return f"booking {held} of another request" if held else None
 
     def _serves(self, other: ProvisioningRequest) -> bool:
-        status = self._old(other)
+        status = self._answers.old(other)
         taken_on = other.metadata.uid in self._accepted or status.accepted_at is not None
         return taken_on and other.metadata.deletion_timestamp is None and not (status.over or status.is_true("BookingExpired"))
 
@@ -186,8 +180,9 @@ class Planner:
             return [], True
         modes = {name: pool.spec.mode for name, pool in view.pools.items()}
         ground = room(view, view.pools.values(), self._grounds)
-        unknown = frozenset(view.pools) - view.known.keys()
-        current = Pass(ground, modes, self._plan, self._memo.on(ground), self._patience.on(), unknown)
+        heard = {name: known.at for name, known in view.known.items()}
+        adopting = frozenset(name for name, pool in view.pools.items() if pool.spec.node_selector)
+        current = Pass(ground, modes, self._plan, self._memo.on(ground), heard, self._patience.on(), adopting)
         done: list[Case] = []
         for case in sorted(cases, key=_turn):
             found = await self._one(case, current, now)
@@ -234,42 +229,6 @@ class Planner:
         if outcome.reason not in known:
             with traced("plan", case.request, now) as span:
                 span.set_attribute("corral.reason", outcome.reason)
-
-    # --- telling ---
-
-    async def _tell_all(self, cases: Sequence[Case], now: datetime) -> bool:
-        """Writes what changed, a few at a time. False when one could not be written and is to be tried again."""
-        gate = asyncio.Semaphore(WRITERS)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._tell(case, gate, now)) for case in cases]
-        return all(task.result() for task in tasks)
-
-    async def _tell(self, case: Case, gate: asyncio.Semaphore, now: datetime) -> bool:
-        assert case.finding is not None
-        request = case.request
-        new = status_of(case.old, request.metadata.generation, case.finding, case.tries, now)
-        if new == case.old:
-            return True
-        async with gate:
-            try:
-                await self._client.apply(REQUESTS, apply_body(request, new), manager=MANAGER, subresource="status")
-            except (NotFound, Conflict):
-                return True  # deleted, or made anew under the same name: the store will tell
-            except (ApiError, TransportError) as error:
-                name = f"{request.metadata.namespace}/{request.metadata.name}"
-                _log.warning("a request's status could not be written", request=name, error=str(error))
-                return False
-            until = asyncio.get_running_loop().time() + PATIENCE
-            self._said[request.metadata.uid] = Said(new, until, request.metadata.resource_version)
-            await self._announce(case, new, now)
-        return True
-
-    async def _announce(self, case: Case, new: Status, now: datetime) -> None:
-        if isinstance(case.finding, Provisioned) and not case.old.is_true("Provisioned") and case.since:
-            _PROVISION_TIME.record((now - case.since).total_seconds())
-        event = news(case.old, new)
-        if event:
-            await self._recorder.event(case.request.to_json(), *event)
 
     def _count(self, cases: Iterable[Case]) -> None:
         last = {case.uid: case.finding for case in cases if case.finding is not None}

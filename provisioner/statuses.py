@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
-from kube.request_marks import BOOKING_DETAIL
+from kube.request_marks import BOOKING_DETAIL, UNCOUNTED_DETAIL
 from kube.times import instant, stamp
 from provisioner.acceptance import NotYet, Refused
-from provisioner.progress import Attempts, Ended, Failed, Provisioned, Waiting
+from provisioner.progress import Attempts, Ended, Failed, Provisioned, Taken, Waiting
 from runtime.conditions import find, is_true, set_condition
 
 OURS = ("Accepted", "Provisioned", "Failed", "BookingExpired", "CapacityRevoked")
@@ -19,7 +19,7 @@ ATTEMPT, FIRST_AT, ERROR = "Attempt", "FirstAttemptAt", "LastError"
 _LONGEST = 32_768
 
 Conditions = Sequence[Mapping[str, Any]]
-Finding = NotYet | Refused | Waiting | Failed | Provisioned | Ended
+Finding = NotYet | Refused | Taken | Waiting | Failed | Provisioned | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ def status_of(old: Status, generation: int, finding: Finding, tries: Attempts, n
         case Refused(reason, message) | Failed(reason, message):
             if not entries.true("Provisioned"):
                 entries.set("Failed", True, reason, message)
+        case Taken():
+            entries.accept()
         case Waiting(reason, message):
             entries.accept()
             if not entries.true("Provisioned"):
@@ -109,6 +111,8 @@ def _details(old: Mapping[str, str], finding: Finding, tries: Attempts) -> Mappi
         details |= {ATTEMPT: str(tries.made), FIRST_AT: stamp(tries.first_at)}
     if tries.error:
         details[ERROR] = tries.error[:_LONGEST]
+    if isinstance(finding, Failed) and finding.uncounted:
+        details[UNCOUNTED_DETAIL] = "true"
     if isinstance(finding, Provisioned) or (isinstance(finding, Ended) and finding.booking):
         assert finding.booking is not None
         details |= booked_details(finding.booking)

@@ -18,6 +18,7 @@ from provisioner.outcomes import (
     bound,
     by_policy,
     deserted,
+    hopeless,
     observed,
     pools_of,
     too_large,
@@ -41,16 +42,18 @@ class Candidate:
 
 @dataclass(slots=True)
 class Pass:
-    """`modes` are the pools' by name, `unknown` those whose cloud wasn't heard yet. `room` shrinks with each booking; `held` maps
-    places to the gang they are kept for, `heads` are these gangs.
+    """`modes` are the pools' by name, `heard` when their clouds gave the answers that all rests on: none for a cloud that wasn't
+    heard yet. `adopting` are the pools that take up nodes of others. `room` shrinks with each booking; `held` maps places to the
+    gang they are kept for, `heads` are these gangs.
     """
 
     room: Room
     modes: Mapping[str, str]
     planner: Planner
     memo: "Memo"
+    heard: Mapping[str, datetime]
     patience: Patience = field(default_factory=Patience)
-    unknown: frozenset[str] = frozenset()
+    adopting: frozenset[str] = frozenset()
     held: dict[str, str] = field(default_factory=dict)
     heads: dict[str, Candidate] = field(default_factory=dict)
     starts: dict[str, int | None] = field(default_factory=dict)
@@ -79,9 +82,13 @@ class Pass:
             watching = [name for name in pools_of(dry) if self.modes[name] == "Observe"]
             return observed(dry, watching, candidate.todo, candidate.now)
         self._hold(candidate, outcome)
-        until = self._hopeless_until(candidate, outcome) if active == allowed else None
-        told = unheard(outcome, self.unknown & allowed)
-        return waiting(told, self.room, candidate.todo, candidate.asked_at, candidate.now, until)
+        unknown = allowed - self.heard.keys()
+        lasting = active == allowed and not unknown and _lasting(outcome)
+        if lasting and self._sure(candidate, allowed):
+            return hopeless(outcome, self.room, candidate.todo, self.adopting & allowed)
+        next_look = self.patience.next_look(candidate.now) if lasting else None
+        told = unheard(outcome, unknown)
+        return waiting(told, self.room, candidate.todo, candidate.asked_at, candidate.now, next_look)
 
     def book(self, plan: Plan, booking: str) -> None:
         self.room = self.room.book(plan, booking, self.ends.get(plan.gang.name))
@@ -108,11 +115,9 @@ class Pass:
             self.memo.known[key] = found
         return replace(found, gang=accepted.gang) if isinstance(found, Plan) else found
 
-    def _hopeless_until(self, candidate: Candidate, outcome: Shortfall) -> datetime | None:
-        """None where there is hope: a cloud that was never heard, a limit that a new day or its owner may lift."""
-        if not outcome.hopeless or "LimitExceeded" in outcome.message or self.unknown & self._pools(candidate.accepted):
-            return None
-        return self.patience.until(candidate.accepted.gang.name, candidate.asked_at, candidate.now)
+    def _sure(self, candidate: Candidate, pools: frozenset[str]) -> bool:
+        heard = {pool: self.heard[pool] for pool in pools}
+        return self.patience.over(candidate.accepted.gang.name, candidate.asked_at, heard)
 
     def _delayed(self, candidate: Candidate, found: Plan) -> list[str]:
         """The gangs ahead that the plan might keep waiting for longer than they must."""
@@ -146,6 +151,11 @@ class Pass:
         for name, labels in _places(self.room):
             if name in outcome.competes and any(key is None or key in labels for key in needed):
                 self.held.setdefault(name, candidate.accepted.gang.name)
+
+
+def _lasting(outcome: Shortfall) -> bool:
+    """Whether it would not fit even if all were free. A limit may be lifted, by its owner or by a new day."""
+    return outcome.hopeless and "LimitExceeded" not in outcome.message
 
 
 def _places(room: Room) -> Iterable[tuple[str, Labels]]:

@@ -62,7 +62,7 @@ class Line:
     def tick(self) -> None:
         """One minute: what is over goes, then a pass in turn."""
         self.running = {name: each for name, each in self.running.items() if each[1] > self.minute}
-        current = Pass(Room(self.snapshot()), {"p": "Active"}, plan, Memo())
+        current = Pass(Room(self.snapshot()), {"p": "Active"}, plan, Memo(), {})
         for each in list(self.waiting):
             found, name = current.turn(replace(each, now=self.now)), each.accepted.gang.name
             if isinstance(found, Book):

@@ -1,6 +1,7 @@
 """The planner's reconciler on a stand-in for the API server, in virtual time."""
 
 import asyncio
+import threading
 from datetime import timedelta
 from typing import Any, cast
 
@@ -102,6 +103,43 @@ async def test_a_request_that_cannot_be_judged_holds_up_no_other(world: Planning
     await world.turn()
     assert world.said("bad") == {}
     assert world.said("good") == WAITS
+
+
+async def test_nobody_waits_unanswered_for_a_slow_pass(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Admission gives the quota back after five minutes without an answer. One who comes in the midst of it is heard, too."""
+    heard = threading.Event()
+    monkeypatch.setattr("provisioner.requests.SLOW", 0.2)
+
+    def slowly(*asked: Any) -> Any:
+        assert heard.wait(30)
+        return plan(*asked)
+
+    world.planner = Planner(world.state, world, cast("Recorder", world.events), world.clock, slowly)
+    world.add(policy(bareRequests={"namespaces": ["team"]}))
+    world.ask("one", uid="one", bare=True)
+    slow = asyncio.create_task(world.turn())
+    await asyncio.sleep(0.1)
+    world.ask("two", uid="two", bare=True)
+    await asyncio.sleep(0.3)
+    said = world.said("one"), world.said("two")
+    heard.set()
+    await slow
+    assert said == ({"Accepted": ("True", "Accepted")}, {"Accepted": ("True", "Accepted")})
+    assert world.said("one") == WAITS
+
+
+async def test_refusals_do_not_wait_for_plans(world: Planning) -> None:
+    order: list[str] = []
+
+    def noting(*asked: Any) -> Any:
+        order.extend(world.said("bad"))
+        return plan(*asked)
+
+    world.planner = Planner(world.state, world, cast("Recorder", world.events), world.clock, noting)
+    world.ask("bad", uid="bad", parameters={"x": "y"})
+    world.ask("good", uid="good")
+    await world.turn()
+    assert order == ["Failed"]
 
 
 async def test_a_pass_with_nothing_new_writes_nothing(world: Planning) -> None:

@@ -9,7 +9,7 @@ from kube.autoscaling import ProvisioningRequest
 from kube.meta import decode
 from provisioner import marks
 from provisioner.acceptance import NotYet, Refused
-from provisioner.progress import Attempts, Ended, Failed, Provisioned, Waiting
+from provisioner.progress import Attempts, Ended, Failed, Provisioned, Taken, Waiting
 from provisioner.statuses import Finding, Status, apply_body, news, status_of, stored
 from tests.provisioner.make import NOW, booking, on_demand, purchase, request
 
@@ -30,6 +30,11 @@ def said(status: Status) -> dict[str, tuple[Any, ...]]:
     return {c["type"]: (c["status"], c["reason"], c["lastTransitionTime"][11:16]) for c in status.conditions}
 
 
+@pytest.mark.parametrize("uncounted", [False, True])
+def test_a_failure_says_whether_it_should_count(uncounted: bool) -> None:
+    assert after(Failed("TopologyUnsatisfied", "x", uncounted)).details == ({"Uncounted": "true"} if uncounted else {})
+
+
 ACCEPTED = ("True", "Accepted", "10:00")
 
 
@@ -48,6 +53,7 @@ ACCEPTED = ("True", "Accepted", "10:00")
             {"Accepted": ACCEPTED, "Provisioned": ("False", "CapacityProvisioning", "10:00")},
             id="another-reason-is-no-transition",
         ),
+        pytest.param([Taken()], {"Accepted": ACCEPTED}, id="accepted-and-not-planned-yet"),
         pytest.param([WAITING, DONE], {"Accepted": ACCEPTED, "Provisioned": ("True", "Provisioned", "10:01")}, id="provisioned"),
         pytest.param(
             [WAITING, DONE, WAITING, Failed("GangIncomplete", "x"), Refused("InvalidArgument", "x")],

@@ -47,7 +47,8 @@ def run(*line: Candidate, pools: tuple[ours.CapacityPool, ...] = (pool(),), free
     there = known(inventory=inventory(reservation(used=8 - sum(free), free=free), stock=stock))
     seen = view(*pools, known={each.metadata.name: there for each in pools})
     ground = room(seen, pools, Grounds())
-    current = Pass(ground, {each.metadata.name: each.spec.mode for each in pools}, plan, Memo().on(ground))
+    heard = {each.metadata.name: NOW for each in pools}
+    current = Pass(ground, {each.metadata.name: each.spec.mode for each in pools}, plan, Memo().on(ground), heard)
     found = []
     for each in line:
         outcome = current.turn(each)
@@ -95,18 +96,22 @@ def test_a_hopeless_gang_blocks_nobody() -> None:
 
 
 class Passes:
-    """Passes over one gang that is hopeless, 10 s apart; `kinds` are the outcomes. It is enough to be so for 30 s."""
+    """Passes over one gang that is hopeless, 10 s apart; `kinds` are the outcomes. The cloud is heard anew for each, or not."""
 
-    def __init__(self, asked: Candidate, *sources: ours.Source, unknown: tuple[str, ...] = (), **spec: Any) -> None:
-        self.asked, self.unknown, self.pools = asked, frozenset(unknown), (pool("p", *sources, **spec),)
-        self.patience, self.now, self.kinds = Patience(30), NOW, list[str]()
+    def __init__(self, asked: Candidate, *sources: ours.Source, unheard: bool = False, **spec: Any) -> None:
+        self.asked, self.pools = asked, (pool("p", *sources, **spec),)
+        self.patience, self.now, self.kinds = Patience(10), NOW, list[str]()
+        self.heard = {} if unheard else {"p": NOW}
         self.last: Next | None = None
 
-    def one(self, free: int = 4, *, there: bool = True) -> None:
+    def one(self, free: int = 4, *, there: bool = True, anew: bool = True) -> None:
+        if self.heard and anew:
+            self.heard = {"p": self.now}
         stock = known(inventory=inventory(reservation(used=8 - free, free=(free, 0)), stock=(ZoneStock("h100", "west", free),)))
         ground = room(view(*self.pools, known={"p": stock} if there else {}), self.pools, Grounds())
         modes = {each.metadata.name: each.spec.mode for each in self.pools}
-        current = Pass(ground, modes, plan, Memo(), self.patience.on(), self.unknown)
+        adopting = frozenset(each.metadata.name for each in self.pools if each.spec.node_selector)
+        current = Pass(ground, modes, plan, Memo(), self.heard, self.patience.on(), adopting)
         self.last = current.turn(replace(self.asked, now=self.now))
         self.kinds.append(type(self.last).__name__)
         self.now += timedelta(seconds=10)
@@ -118,13 +123,34 @@ GIANT = candidate("giant", 9, rack=True)
 def test_a_hopeless_gang_fails_as_soon_as_that_is_sure() -> None:
     """It holds quota for as long as it waits."""
     passes = Passes(GIANT)
-    for _ in range(4):
-        passes.one()
-    assert passes.kinds == ["Waiting", "Waiting", "Waiting", "Failed"]
+    passes.one()
+    assert isinstance(passes.last, Waiting)
+    assert passes.last.wake == NOW + timedelta(seconds=10), "not before the cloud was asked again"
+    passes.one()
+    passes.one()
+    assert passes.kinds == ["Waiting", "Waiting", "Failed"]
     assert isinstance(passes.last, Failed)
+    assert not passes.last.uncounted
     assert passes.last.reason == "TopologyUnsatisfied"
     assert passes.last.message.startswith("needs 9 pods in one topology.corral.dev/rack")
     assert "it would not fit even if all were free" in passes.last.message
+
+
+def test_nodes_that_others_bring_may_come_yet() -> None:
+    """A whole rack may be down for maintenance: no workload should be given up for that. It fails, for it holds quota."""
+    passes = Passes(GIANT, nodeSelector={"matchLabels": {"team": "train"}})
+    for _ in range(3):
+        passes.one()
+    assert isinstance(passes.last, Failed)
+    assert passes.last.uncounted
+    assert passes.last.message.endswith("others may bring nodes to pool p: it is tried again for as long as it takes")
+
+
+def test_a_cloud_that_does_not_answer_has_not_been_asked() -> None:
+    passes = Passes(GIANT)
+    for anew in (True, False, False, False, True, False):
+        passes.one(anew=anew)
+    assert passes.kinds == ["Waiting"] * 6
 
 
 def test_one_odd_answer_of_a_cloud_fails_nothing() -> None:
@@ -136,9 +162,9 @@ def test_one_odd_answer_of_a_cloud_fails_nothing() -> None:
 
 def test_a_restart_looks_again_before_it_fails_anything() -> None:
     passes = Passes(GIANT)
-    for _ in range(3):
+    for _ in range(2):
         passes.one()
-    passes.patience = Patience(30)
+    passes.patience = Patience(10)
     passes.one()
     assert passes.kinds[-1] == "Waiting"
 
@@ -146,7 +172,7 @@ def test_a_restart_looks_again_before_it_fails_anything() -> None:
 @pytest.mark.parametrize(
     "passes",
     [
-        pytest.param(Passes(GIANT, unknown=("p",)), id="a cloud that was never heard"),
+        pytest.param(Passes(GIANT, unheard=True), id="a cloud that was never heard"),
         pytest.param(Passes(GIANT, mode="Observe"), id="pools that only observe"),
         pytest.param(
             Passes(candidate("greedy", 2), source("od"), limits={"onDemandNodes": 1}),
@@ -161,12 +187,12 @@ def test_hopeless_for_now(passes: Passes) -> None:
 
 
 def test_nothing_is_called_hopeless_before_each_cloud_was_heard() -> None:
-    passes = Passes(GIANT, unknown=("p",))
+    passes = Passes(GIANT, unheard=True)
     passes.one(there=False)
     assert isinstance(passes.last, Waiting)
     assert "; the cloud of pool p wasn't heard yet" in passes.last.message
     assert "would" not in passes.last.message
-    passes.unknown = frozenset()
+    passes.heard = {"p": NOW}
     passes.one()
     assert isinstance(passes.last, Waiting)
     assert "it would not fit even if all were free" in passes.last.message
@@ -236,7 +262,7 @@ def test_labels_tell_gangs_apart_only_where_a_rule_looks_at_them(more: dict[str,
     ground = room(view(), (pool(),), Grounds())
     if more.pop("watched", False):
         ground = Room(replace(ground.snapshot, bystanders=(Bystander("n", {}, (shy,)),)))
-    current = Pass(ground, {"p": "Active"}, counting, Memo())
+    current = Pass(ground, {"p": "Active"}, counting, Memo(), {"p": NOW})
     for name in ("x", "y"):
         asked = candidate(name, 9, rack=True)
         [pods] = asked.accepted.gang.pod_sets
@@ -257,7 +283,7 @@ def test_nothing_is_planned_twice_on_equal_ground() -> None:
     for _ in range(3):
         seen = view(*pools)
         ground = room(seen, pools, Grounds())
-        current = Pass(ground, {"p": "Active"}, counting, memo.on(ground))
+        current = Pass(ground, {"p": "Active"}, counting, memo.on(ground), {"p": NOW})
         for name in ("one", "two"):
             current.turn(candidate(name, 9, rack=True))
     assert calls == 1
@@ -268,7 +294,7 @@ def test_what_no_gang_asks_for_any_more_is_forgotten() -> None:
     seen = view(*pools)
     for count in range(9, 29):
         ground = room(seen, pools, Grounds())
-        current = Pass(ground, {"p": "Active"}, plan, memo.on(ground))
+        current = Pass(ground, {"p": "Active"}, plan, memo.on(ground), {"p": NOW})
         for asked in (8, count):
             current.turn(candidate("g", asked, rack=True))
     assert len(memo.known) + len(memo.before) == 4
