@@ -83,8 +83,8 @@ _POOL: Words = {
     },
     ours.ScaleIn: {
         "": "What becomes of nodes that hold no booking.",
-        "policy": "Never keeps them; WhenIdle terminates them once they have been idle for the time `after`.",
-        "after": "How long a node must have been idle.",
+        "policy": "Never keeps them, WhenIdle ends them after the time `after`. Not set: Never for prepaid ones without `after`.",
+        "after": "How long a node must have been idle; 10m if not set.",
     },
     ours.Limits: {
         "": "Upper limits of the whole pool.",

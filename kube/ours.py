@@ -25,12 +25,12 @@ from kube.fields import Name as Name
 from kube.fields import SourceType as SourceType
 from kube.fields import Text as Text
 from kube.meta import Condition, ObjectMeta, Record
-from kube.times import seconds
 from kube.providers import AdoptedProvider as AdoptedProvider
 from kube.providers import AwsLaunchTemplate as AwsLaunchTemplate
 from kube.providers import AwsProvider as AwsProvider
 from kube.providers import Provider as Provider
 from kube.providers import SimulatedProvider as SimulatedProvider
+from kube.times import seconds
 
 # --- CapacityPool ---------------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ def holders(view: View, pool: ours.CapacityPool) -> str:
     name = pool.metadata.name
     bookings = sorted(each.metadata.name for each in view.live if name in _pools(each))
     parts = [f"{len(bookings)} bookings hold capacity of it ({_some(bookings)})"] if bookings else []
-    kept = {source.name for source in pool.spec.sources if source.scale_in.policy == "Never"}
+    kept = {source.name for source in pool.spec.sources if source.idle_seconds is None}
     machines = {machine for machine, source in _machines(view, name) if source not in kept}
     if machines:
         parts.append(f"{len(machines)} machines of it are there: scale-in ends them when they are idle")

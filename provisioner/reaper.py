@@ -36,14 +36,18 @@ _log = get_logger("reaper")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What stands for machines: names of all bookings, and the providerIDs that they or nodes of ours name."""
+    """What stands for machines: names of all bookings, and the providerIDs that they or nodes of a pool name. `launched`: those
+    of nodes that were launched for any pool, even one that is gone.
+    """
 
     bookings: frozenset[str]
     machines: frozenset[str]
+    launched: frozenset[str]
 
     def orphan(self, machine: Instance) -> bool:
-        """Whether nothing stands for it."""
-        return machine.tags.get(TAG_BOOKING, "") not in self.bookings and machine.provider_id not in self.machines
+        """Whether nothing stands for it. What is paid for anyway outlives its pool: prepaid machines with a node stay."""
+        kept = machine.reservation is not None and machine.provider_id in self.launched
+        return machine.tags.get(TAG_BOOKING, "") not in self.bookings and machine.provider_id not in self.machines and not kept
 
 
 def too_many(orphans: int, running: int) -> bool:
@@ -126,7 +130,8 @@ class Reaper:
         taken = {each.provider_id for booking in bookings for each in booking.spec.nodes}
         known = {each.provider_id for booking in bookings for each in booking.status.instances if each.state != "Gone"}
         standing = {node.spec.provider_id for node in self._state.nodes.values() if self._stands(node)}
-        return Claims(frozenset(each.metadata.name for each in bookings), frozenset(taken | known | standing))
+        launched = frozenset(node.spec.provider_id for node in self._state.nodes.values() if marks.launched(node))
+        return Claims(frozenset(each.metadata.name for each in bookings), frozenset(taken | known | standing), launched)
 
     def _stands(self, node: core.Node) -> bool:
         """Whether a node is reason enough for its machine: a pool's, booked, bad, or with marks that are seen to first."""

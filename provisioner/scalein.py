@@ -1,24 +1,26 @@
-"""Ends machines that have been idle long enough. What may be ended says the source: `scaleIn.policy` Never keeps all.
+"""Ends machines that have been idle long enough. How long that is says the source; prepaid ones stay unless it says otherwise.
 
-A node goes in two turns: it is closed first (cordoned, with a note), so that neither the planner nor the scheduler takes it any
-more; after a settling time it is looked at again, live, and ended only if it is still empty and in no plan. Else it is opened.
+A node goes in turns: it is closed first (cordoned, with a note), so that neither the planner nor the scheduler takes it any more;
+pods that come back elsewhere are asked to leave, by the eviction API; once it is empty it is looked at again, live, and ended. A
+pod that must not be disturbed, or one that can't be moved, keeps its node; a node that is wanted meanwhile is opened again.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from kube import core
 from kube.meta import decode
-from kube.ours import ScaleIn
 from kube.pools import POOL_LABEL
 from kube.resources import NODES, PODS
-from kube.times import instant, seconds
-from provisioner import marks
+from kube.times import instant
+from provisioner import disruption, marks
 from provisioner.clouds.base import CloudError, InstanceState
-from provisioner.observing import is_stranger, scale_in_terms
+from provisioner.evictions import empty
+from provisioner.observing import idle_seconds, is_stranger
 from provisioner.pace import Pace
 from provisioner.state import MANAGER, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
 from provisioner.steps import ENDED
@@ -27,6 +29,8 @@ from runtime.errors import ApiError, Conflict, NotFound, TransportError
 from runtime.logging import get_logger
 
 PERIOD = 5.0
+LONGEST_DRAIN = 600.0
+"""Seconds after which a node whose pods a PodDisruptionBudget holds is opened again; its idle time begins anew."""
 RUNNING = frozenset({InstanceState.PENDING, InstanceState.RUNNING})
 _NODE, _POD = Resource(*NODES), Resource(*PODS)
 _log = get_logger("scalein")
@@ -36,29 +40,41 @@ class Move(StrEnum):
     STAY = "stay"
     CLOSE = "close"
     OPEN = "open"
+    DRAIN = "drain"
+    RENEW = "renew"
     END = "end"
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """One idle launched node. `planned`: a booking names it. `used`: pods other than DaemonSets' are there."""
+    """One idle launched node. `stay`: for how many seconds it may be idle, None for ever. `planned`: a booking names it. `used`:
+    pods other than DaemonSets' are there; `held`: one of them, or the node, is not to be disturbed.
+    """
 
     since: datetime | None
     closed: datetime | None
-    terms: ScaleIn
+    stay: int | None
     planned: bool = False
     used: bool = False
+    held: bool = False
 
 
 def next_move(node: Idle, now: datetime, settle: float) -> Move:
     """What to do with the node now."""
-    wanted = node.planned or node.used or node.since is None
+    wanted = node.planned or node.held or node.since is None or node.stay is None
     if node.closed is not None:
-        settled = (now - node.closed).total_seconds() >= settle + 1
-        return Move.OPEN if wanted else Move.END if settled else Move.STAY
-    if wanted or node.since is None or node.terms.policy == "Never":
+        return Move.OPEN if wanted else _while_closed(node, (now - node.closed).total_seconds(), settle)
+    if wanted or node.since is None or node.stay is None:
         return Move.STAY
-    return Move.CLOSE if (now - node.since).total_seconds() >= seconds(node.terms.after) else Move.STAY
+    return Move.CLOSE if (now - node.since).total_seconds() >= node.stay else Move.STAY
+
+
+def _while_closed(node: Idle, seconds: float, settle: float) -> Move:
+    if seconds < settle + 1:
+        return Move.STAY
+    if not node.used:
+        return Move.END
+    return Move.RENEW if seconds >= LONGEST_DRAIN else Move.DRAIN
 
 
 class ScaleInLoop:
@@ -91,31 +107,45 @@ class ScaleInLoop:
                     failing.add(pool)
 
     async def _one(self, node: core.Node) -> None:
-        move = next_move(
-            self._idle(node, self._state.pods_on(node.metadata.name)), self._now(), self._state.settings.settle_seconds
-        )
-        if move is Move.END:
-            await self._end(node)
-        elif move in (Move.CLOSE, Move.OPEN):
-            await self._patch(node, self._now() if move is Move.CLOSE else None)
+        match self._move(node, self._state.pods_on(node.metadata.name)):
+            case Move.CLOSE:
+                await self._patch(node, marks.scale_in_patch(node, self._now()))
+            case Move.OPEN:
+                await self._patch(node, marks.scale_in_patch(node, None))
+            case Move.RENEW:
+                await self._patch(node, marks.scale_in_patch(node, None, idle=self._now()))
+            case Move.DRAIN | Move.END as move:
+                await self._after_a_last_look(node, move)
 
-    def _idle(self, node: core.Node, pods: Iterable[core.Pod]) -> Idle:
+    def _move(self, node: core.Node, pods: Sequence[core.Pod]) -> Move:
+        return next_move(self._idle(node, pods), self._now(), self._state.settings.settle_seconds)
+
+    def _idle(self, node: core.Node, pods: Sequence[core.Pod]) -> Idle:
         labels, annotations = node.metadata.labels, node.metadata.annotations
+        strangers = [pod for pod in pods if is_stranger(pod)]
         return Idle(
             since=_instant(annotations.get(marks.IDLE_SINCE)),
             closed=_instant(annotations.get(marks.SCALE_IN)),
-            terms=scale_in_terms(self._state, labels.get(POOL_LABEL, ""), labels.get(SOURCE_LABEL, "")),
+            stay=idle_seconds(self._state, _pool(node), labels.get(SOURCE_LABEL, "")),
             planned=node.metadata.name in planned_nodes(self._state) or bool(marks.bookings_on(labels)),
-            used=any(is_stranger(pod) for pod in pods),
+            used=bool(strangers),
+            held=disruption.kept(node) or not all(map(disruption.movable, strangers)),
         )
 
-    async def _end(self, node: core.Node) -> None:
-        """After a last live look; the machine is found by providerID among those with our tag."""
+    async def _after_a_last_look(self, node: core.Node, move: Move) -> None:
+        """Stores may lag: the node and its pods are read live before anything is done that can't be undone."""
         found = decode(await self._client.get(_NODE, node.metadata.name), core.Node)
         listed = await self._client.list(_POD, field_selector=f"spec.nodeName={node.metadata.name}")
-        pods = [decode(each, core.Pod) for each in listed]
-        if next_move(self._idle(found, pods), self._now(), self._state.settings.settle_seconds) is not Move.END:
+        if self._move(found, [decode(each, core.Pod) for each in listed]) is not move:
             return
+        if move is Move.DRAIN:
+            staying = await empty(self._client, node.metadata.name)
+            _log.debug("emptying an idle node", node=node.metadata.name, held_by_budgets=staying)
+        else:
+            await self._end(found)
+
+    async def _end(self, node: core.Node) -> None:
+        """The machine is found by providerID among those with our tag."""
         cloud = self._state.clouds.get(_pool(node))
         if cloud is None:
             return
@@ -126,9 +156,9 @@ class ScaleInLoop:
         _log.info("ending an idle machine", node=node.metadata.name, ids=ids)
         await cloud.terminate(ids)
 
-    async def _patch(self, node: core.Node, closing: datetime | None) -> None:
+    async def _patch(self, node: core.Node, patch: Mapping[str, Any]) -> None:
         try:
-            await self._client.patch(_NODE, node.metadata.name, marks.scale_in_patch(node, closing), manager=MANAGER)
+            await self._client.patch(_NODE, node.metadata.name, patch, manager=MANAGER)
         except (NotFound, Conflict) as error:
             _log.info("node not patched", node=node.metadata.name, error=str(error))
 

@@ -125,6 +125,11 @@ class Api:
         else:
             self.remove(resource.plural, name, namespace)
 
+    async def evict(self, name: str, namespace: str, uid: str) -> None:
+        self._raise("evict")
+        assert self._found(Resource("", "v1", "pods", "Pod"), name, namespace)["metadata"]["uid"] == uid
+        self.remove("pods", name, namespace)
+
 
 def _merge(into: dict[str, Any], patch: dict[str, Any]) -> None:
     for key, value in patch.items():
@@ -195,9 +200,16 @@ def node(name: str, provider: str = "", **more: Any) -> dict[str, Any]:
     }
 
 
-def pod(name: str, on: str, *, selector: dict[str, str] | None = None, owner: str = "Job") -> dict[str, Any]:
-    owners = [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u"}]
-    meta = {"name": name, "namespace": "team", "uid": f"{name}-uid", "ownerReferences": owners}
+def pod(
+    name: str,
+    on: str,
+    *,
+    selector: dict[str, str] | None = None,
+    owner: str = "Job",
+    notes: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    owners = [{"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u", "controller": True}]
+    meta = {"name": name, "namespace": "team", "uid": f"{name}-uid", "ownerReferences": owners, "annotations": notes or {}}
     return {"metadata": meta, "spec": {"nodeName": on, "nodeSelector": selector or {}}, "status": {"phase": "Running"}}
 
 

@@ -5,17 +5,19 @@ from typing import Any
 import pytest
 
 from capacity.model import Labels
-from kube.ours import ScaleIn
+from kube.meta import decode
+from kube.ours import Source
 from provisioner.clouds.base import CloudError, ErrorKind, Instance, InstanceState, Order
 from provisioner.observing import Observer
 from provisioner.pace import Pace
 from provisioner.scalein import Idle, Move, ScaleInLoop, next_move
+from runtime.errors import TooManyRequests
 from tests.provisioner import fake_api
 from tests.provisioner.world import booking
 
 pytestmark = pytest.mark.looptime
 NOW = datetime(2026, 9, 1, 10, 0, tzinfo=UTC)
-WHEN_IDLE, NEVER = ScaleIn(policy="WhenIdle", after="10m"), ScaleIn(policy="Never")
+WHEN_IDLE, NEVER = 600, None
 
 
 def ago(seconds: float) -> datetime:
@@ -28,12 +30,18 @@ def ago(seconds: float) -> datetime:
         pytest.param(Idle(ago(599), None, WHEN_IDLE), Move.STAY, id="not yet"),
         pytest.param(Idle(ago(600), None, WHEN_IDLE), Move.CLOSE, id="long enough"),
         pytest.param(Idle(ago(9999), None, NEVER), Move.STAY, id="never"),
-        pytest.param(Idle(ago(600), None, WHEN_IDLE, used=True), Move.STAY, id="pods run there"),
+        pytest.param(Idle(ago(600), None, WHEN_IDLE, used=True), Move.CLOSE, id="pods run there that come back elsewhere"),
+        pytest.param(Idle(ago(600), None, WHEN_IDLE, used=True, held=True), Move.STAY, id="not to be disturbed"),
         pytest.param(Idle(ago(600), None, WHEN_IDLE, planned=True), Move.STAY, id="a booking names it"),
         pytest.param(Idle(None, None, WHEN_IDLE), Move.STAY, id="no known beginning"),
         pytest.param(Idle(ago(700), ago(2), WHEN_IDLE), Move.STAY, id="closed, settling"),
         pytest.param(Idle(ago(700), ago(3), WHEN_IDLE), Move.END, id="closed and still empty"),
-        pytest.param(Idle(ago(700), ago(3), WHEN_IDLE, used=True), Move.OPEN, id="a pod slipped in"),
+        pytest.param(Idle(ago(700), ago(2), WHEN_IDLE, used=True), Move.STAY, id="closed, settling, with pods"),
+        pytest.param(Idle(ago(700), ago(3), WHEN_IDLE, used=True), Move.DRAIN, id="to be emptied"),
+        pytest.param(Idle(ago(1300), ago(600), WHEN_IDLE, used=True), Move.RENEW, id="can't be emptied"),
+        pytest.param(Idle(ago(1300), ago(600), WHEN_IDLE), Move.END, id="empty at last"),
+        pytest.param(Idle(ago(700), ago(3), WHEN_IDLE, used=True, held=True), Move.OPEN, id="a pod slipped in that must stay"),
+        pytest.param(Idle(ago(700), ago(3), NEVER), Move.OPEN, id="the pool says now that it stays"),
         pytest.param(Idle(ago(700), ago(3), WHEN_IDLE, planned=True), Move.OPEN, id="a booking came"),
         pytest.param(Idle(None, ago(3), WHEN_IDLE), Move.OPEN, id="taken again"),
     ],
@@ -49,7 +57,7 @@ class Setting:
         self.api, self.clock = fake_api.Api(), fake_api.Clock()
         self.cloud = fake_api.FakeCloud(self.api)
         self.state = fake_api.state(self.api, self.cloud)
-        Observer(self.state, self.api)  # type: ignore[arg-type]
+        Observer(self.state, self.api, self.clock)  # type: ignore[arg-type]
         self.api.put("capacitypools", fake_api.pool({"policy": "WhenIdle", "after": "10m"}))
         labels = {"corral.dev/pool": "p", "corral.dev/source": "od"}
         idle = {"corral.dev/idle-since": "2026-09-01T09:00:00Z"}
@@ -106,6 +114,102 @@ async def test_daemon_sets_do_not_hold_it() -> None:
     await here.turns(2)
 
     assert here.cloud.terminated == ["i0"]
+
+
+def stranger(here: Setting, name: str = "w") -> None:
+    here.api.put("pods", fake_api.pod(name, "n-i0", owner="ReplicaSet"))
+
+
+async def test_pods_that_come_back_elsewhere_are_asked_to_leave_first() -> None:
+    here = Setting()
+    stranger(here)
+
+    await here.turns(2)
+    assert ("pods", "team", "w") not in here.api.objects
+    assert not here.cloud.terminated
+    await here.turns(1)
+
+    assert here.cloud.terminated == ["i0"]
+
+
+async def test_a_disruption_budget_holds_the_node_until_it_allows_or_time_is_up() -> None:
+    here = Setting()
+    stranger(here)
+    here.api.errors["evict"] = [TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.")] * 200
+
+    await here.turns(100)
+    assert here.node().spec.unschedulable
+    await here.turns(25)
+
+    assert not here.cloud.terminated
+    assert not here.node().spec.unschedulable
+    assert here.node().metadata.annotations["corral.dev/idle-since"] == "2026-09-01T10:10:00Z"
+    here.api.errors.clear()
+    await here.turns(130)
+    assert here.cloud.terminated == ["i0"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "notes"),
+    [
+        pytest.param("ReplicaSet", {"corral.dev/do-not-disrupt": "true"}, id="ours"),
+        pytest.param("ReplicaSet", {"karpenter.sh/do-not-disrupt": "true"}, id="Karpenter's"),
+        pytest.param("ReplicaSet", {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}, id="Cluster Autoscaler's"),
+        pytest.param("Job", {}, id="work that would be lost"),
+        pytest.param("", {}, id="made by nobody"),
+    ],
+)
+async def test_a_pod_that_must_stay_keeps_its_node(owner: str, notes: dict[str, str]) -> None:
+    here = Setting()
+    here.api.put("pods", fake_api.pod("w", "n-i0", owner=owner, notes=notes))
+    stranger(here, "other")
+
+    await here.turns(200)
+
+    assert not here.cloud.terminated
+    assert not here.node().spec.unschedulable
+    assert ("pods", "team", "other") in here.api.objects
+
+
+@pytest.mark.parametrize(
+    ("notes", "stays"),
+    [
+        pytest.param({"corral.dev/do-not-disrupt": "true"}, True, id="ours"),
+        pytest.param({"karpenter.sh/do-not-disrupt": "true"}, True, id="a user's"),
+        pytest.param({"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}, True, id="a user's of Cluster Autoscaler"),
+        pytest.param({"karpenter.sh/do-not-disrupt": "false"}, False, id="taken back"),
+        pytest.param(
+            {"karpenter.sh/do-not-disrupt": "true", "corral.dev/guards": "karpenter.sh/do-not-disrupt"}, False, id="set by us"
+        ),
+    ],
+)
+async def test_a_node_that_is_not_to_be_disturbed_stays(notes: dict[str, str], stays: bool) -> None:
+    here = Setting()
+    body = here.api.objects["nodes", "", "n-i0"]
+    body["metadata"]["annotations"] |= notes
+    here.api.put("nodes", body)
+
+    await here.turns()
+
+    assert bool(here.cloud.terminated) is not stays
+
+
+@pytest.mark.parametrize(
+    ("capacity_type", "scale_in", "stay"),
+    [
+        pytest.param("on-demand", {}, 600, id="costs extra"),
+        pytest.param("on-demand", {"after": "30s"}, 30, id="costs extra, told when"),
+        pytest.param("on-demand", {"policy": "Never"}, None, id="costs extra, kept"),
+        pytest.param("reserved", {}, None, id="prepaid"),
+        pytest.param("capacity-block", {}, None, id="a block"),
+        pytest.param("reserved", {"policy": "WhenIdle"}, 600, id="prepaid, to go"),
+        pytest.param("reserved", {"after": "1h"}, 3600, id="prepaid, told when"),
+        pytest.param("reserved", {"policy": "Never", "after": "1h"}, None, id="kept whatever the time"),
+    ],
+)
+def test_how_long_machines_may_be_idle(capacity_type: str, scale_in: dict[str, str], stay: int | None) -> None:
+    source = decode({"name": "s", "capacityType": capacity_type, "scaleIn": scale_in}, Source)
+    assert source.idle_seconds == stay
 
 
 async def test_a_quarantined_node_stays() -> None:

@@ -1,0 +1,38 @@
+"""Who may be asked to leave an idle node, and which nodes are to be left alone. Pure.
+
+The annotations are those that users of other autoscalers know: `karpenter.sh/do-not-disrupt` on pods and nodes (Karpenter's docs,
+"Disruption"), `cluster-autoscaler.kubernetes.io/safe-to-evict` on pods and `.../scale-down-disabled` on nodes (the FAQ of Cluster
+Autoscaler), and one of our own for both.
+"""
+
+from collections.abc import Mapping
+
+from kube import core
+from provisioner import marks
+
+DO_NOT_DISRUPT = "corral.dev/do-not-disrupt"
+_HOLDS_POD = (
+    (DO_NOT_DISRUPT, "true"),
+    ("karpenter.sh/do-not-disrupt", "true"),
+    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
+)
+_HOLDS_NODE = ((DO_NOT_DISRUPT, "true"), *marks.GUARD_ANNOTATIONS.items())
+_REMADE = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
+"""Kinds whose pods come back elsewhere and lose nothing by it. A Job's pod loses its work; nobody makes a bare pod again."""
+
+
+def movable(pod: core.Pod) -> bool:
+    """Whether a pod may be evicted for its node to go: another takes its place, it belongs to no booking, nobody forbids it."""
+    remade = any(owner.controller and owner.kind in _REMADE for owner in pod.metadata.owner_references)
+    return remade and not marks.bookings_on(pod.spec.node_selector) and not _held(pod.metadata.annotations, _HOLDS_POD)
+
+
+def kept(node: core.Node) -> bool:
+    """Whether somebody else than we ourselves has said that the node must stay."""
+    notes = node.metadata.annotations
+    ours = {*notes.get(marks.GUARDS, "").split(",")}
+    return _held({key: value for key, value in notes.items() if key not in ours}, _HOLDS_NODE)
+
+
+def _held(notes: Mapping[str, str], words: tuple[tuple[str, str], ...]) -> bool:
+    return any(notes.get(key) == value for key, value in words)
