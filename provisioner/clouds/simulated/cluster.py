@@ -1,17 +1,16 @@
-"""Brings the simulated machines into a Kubernetes cluster: Nodes, their devices, and their end.
+"""Brings a cloud's machines into a Kubernetes cluster: Nodes, their devices, and their end.
 
-Each step asks the world what is due, does it at the API server and notes it; after a kill the next step finds the same
+Each step asks the site what is due, does it at the API server and notes it; after a kill the next step finds the same
 work and does it again without harm. A Node that somebody deletes stays away, as with a real kubelet, and its machine runs on.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from kube.resources import NODES, PODS
-from provisioner.clouds.simulated.engine import Engine
-from provisioner.clouds.simulated.nodes import due, node, plugin_nodes, with_devices, without_startup_taints
-from provisioner.clouds.simulated.records import Machine
+from provisioner.clouds.simulated.nodes import TaintKey, Work, plugin_nodes, with_devices, without_taints
 from runtime.client import Client, Resource
 from runtime.errors import AlreadyExists, ApiError, Invalid, NotFound, TransportError
 from runtime.logging import get_logger
@@ -24,13 +23,45 @@ _NODES = Resource(*NODES)
 _PODS = Resource(*PODS)
 
 
-class Cluster:
-    """Machines of the engine's world as Nodes of the client's cluster."""
+Step = Literal["joined", "refused", "plugged", "published", "removed"]
+"""How far a machine's Node has come; one that is refused never joins."""
 
-    def __init__(self, engine: Engine, client: Client) -> None:
-        self._engine = engine
+
+class Named(Protocol):
+    """A machine; its id is its Node's name."""
+
+    @property
+    def id(self) -> str: ...
+
+
+M = TypeVar("M", bound=Named)
+
+
+class Site(Protocol[M]):
+    """Where the machines stand. `device_plugin` is namespace/name of the DaemonSet that devices wait for."""
+
+    @property
+    def device_plugin(self) -> str: ...
+
+    async def due(self) -> Work[M]: ...
+
+    def node(self, machine: M) -> dict[str, Any]: ...
+
+    def devices(self, machine: M) -> Mapping[str, int]: ...
+
+    def startup_taints(self, machine: M) -> AbstractSet[TaintKey]:
+        """Those that go once the devices are there."""
+        ...
+
+    async def note(self, machine: M, step: Step) -> None: ...
+
+
+class Cluster(Generic[M]):
+    """Machines of a site as Nodes of the client's cluster."""
+
+    def __init__(self, site: Site[M], client: Client) -> None:
+        self._site = site
         self._client = client
-        self._config = engine.world.config
 
     async def run(self) -> None:
         """Steps until cancelled; a cluster that can't be reached is tried again."""
@@ -40,62 +71,60 @@ class Cluster:
 
     async def step(self) -> None:
         """Does all that is due now."""
-        work = await self._engine.do(due)
+        work = await self._site.due()
         await self._each(self._join, work.join)
         await self._each(self._publish, work.publish)
         await self._each(self._remove, work.remove)
         if work.await_plugin:
             await self._each(self._see_plugin, await self._plugged(work.await_plugin))
 
-    async def _join(self, machine: Machine) -> None:
+    async def _join(self, machine: M) -> None:
         try:
-            await self._client.create(_NODES, node(self._config, machine))
+            await self._client.create(_NODES, self._site.node(machine))
         except AlreadyExists:
             _log.info("node is there already", instance=machine.id)
         except Invalid as error:
             _log.error("node refused, it never joins", instance=machine.id, error=str(error))
-            await self._note(machine, joins_at=None)
+            await self._site.note(machine, "refused")
             return
-        await self._note(machine, joined=True)
+        await self._site.note(machine, "joined")
 
-    async def _plugged(self, waiting: Iterable[Machine]) -> list[Machine]:
+    async def _plugged(self, waiting: Iterable[M]) -> list[M]:
+        namespace, _, name = self._site.device_plugin.partition("/")
         try:
-            pods = await self._client.list(_PODS, self._config.device_plugin.partition("/")[0])
+            pods = await self._client.list(_PODS, namespace)
         except (ApiError, TransportError) as error:
             _log.warning("pods can't be listed", error=str(error))
             return []
-        names = plugin_nodes(self._config, pods)
+        names = plugin_nodes(name, pods)
         return [machine for machine in waiting if machine.id in names]
 
-    async def _see_plugin(self, machine: Machine) -> None:
-        await self._note(machine, plugin_at=self._engine.now())
+    async def _see_plugin(self, machine: M) -> None:
+        await self._site.note(machine, "plugged")
 
-    async def _publish(self, machine: Machine) -> None:
+    async def _publish(self, machine: M) -> None:
         try:
-            await self._client.patch(_NODES, machine.id, with_devices(machine), subresource="status")
+            await self._client.patch(_NODES, machine.id, with_devices(self._site.devices(machine)), subresource="status")
             there = await self._client.get(_NODES, machine.id)
-            if (patch := without_startup_taints(self._config, machine, there)) is not None:
+            if (patch := without_taints(self._site.startup_taints(machine), there)) is not None:
                 await self._client.patch(_NODES, machine.id, patch)
         except NotFound:
             _log.info("node was deleted, its machine runs on", instance=machine.id)
-        await self._note(machine, devices_published=True)
+        await self._site.note(machine, "published")
 
-    async def _remove(self, machine: Machine) -> None:
+    async def _remove(self, machine: M) -> None:
         """The Node first, so that no DaemonSet puts a new pod there; then what ran on it."""
         await _gone(self._client.delete(_NODES, machine.id))
         for pod in await self._client.list(_PODS, field_selector=f"spec.nodeName={machine.id}"):
             meta = pod["metadata"]
             await _gone(self._client.delete(_PODS, meta["name"], meta["namespace"], uid=meta["uid"], grace=0))
-        await self._note(machine, node_removed=True)
+        await self._site.note(machine, "removed")
 
-    async def _note(self, machine: Machine, **fields: Any) -> None:
-        await self._engine.do(lambda world, _: world.progress(machine.id, **fields))
-
-    async def _each(self, act: Callable[[Machine], Awaitable[None]], machines: Iterable[Machine]) -> None:
+    async def _each(self, act: Callable[[M], Awaitable[None]], machines: Iterable[M]) -> None:
         """Acts on all, some at once; one that fails is left to the next step."""
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def one(machine: Machine) -> None:
+        async def one(machine: M) -> None:
             async with slots:
                 try:
                     await act(machine)

@@ -1,9 +1,10 @@
 """The Node of a machine, as its kubelet would register it, and what is to be done to Nodes: pure."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from capacity.model import HOSTNAME
 from provisioner.clouds.base import InstanceState
@@ -17,17 +18,22 @@ FAKE = "kwok.x-k8s.io/node"
 """With this annotation kwok plays kubelet: it reports Ready, renews the lease and runs the pods."""
 
 
+TaintKey = tuple[str, str]
+"""Key and effect of a taint."""
+M = TypeVar("M")
+
+
 @dataclass(frozen=True, slots=True)
-class Work:
+class Work(Generic[M]):
     """Machines whose Node is to be created, waits for its device plugin, is to get devices, or is to go."""
 
-    join: tuple[Machine, ...] = ()
-    await_plugin: tuple[Machine, ...] = ()
-    publish: tuple[Machine, ...] = ()
-    remove: tuple[Machine, ...] = ()
+    join: tuple[M, ...] = ()
+    await_plugin: tuple[M, ...] = ()
+    publish: tuple[M, ...] = ()
+    remove: tuple[M, ...] = ()
 
 
-def due(world: World, now: datetime) -> Work:
+def due(world: World, now: datetime) -> Work[Machine]:
     machines = list(world.memory.machines.values())
     running = [machine for machine in machines if machine.state(now) is InstanceState.RUNNING]
     bare = [machine for machine in running if machine.joined and machine.devices and not machine.devices_published]
@@ -58,27 +64,31 @@ def node(config: Config, machine: Machine) -> dict[str, Any]:
     }
 
 
-def plugin_nodes(config: Config, pods: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Names of the nodes on which a pod of the device plugin's DaemonSet runs."""
-    name = config.device_plugin.partition("/")[2]
+def plugin_nodes(daemon_set: str, pods: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Names of the nodes on which a pod of this DaemonSet (its bare name) runs."""
     return {
         pod.get("spec", {}).get("nodeName", "")
         for pod in pods
         if pod.get("status", {}).get("phase") == "Running"
-        and any(owner["kind"] == "DaemonSet" and owner["name"] == name for owner in pod["metadata"].get("ownerReferences", ()))
+        and any(
+            owner["kind"] == "DaemonSet" and owner["name"] == daemon_set for owner in pod["metadata"].get("ownerReferences", ())
+        )
     }
 
 
-def with_devices(machine: Machine) -> dict[str, Any]:
-    """The patch of Node.status that publishes the machine's devices."""
-    counts = {name: str(count) for name, count in machine.devices.items()}
+def with_devices(devices: Mapping[str, int]) -> dict[str, Any]:
+    """The patch of Node.status that publishes a machine's devices."""
+    counts = {name: str(count) for name, count in devices.items()}
     return {"status": {"capacity": counts, "allocatable": counts}}
 
 
-def without_startup_taints(config: Config, machine: Machine, there: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The patch that removes the shape's start-up taints from a Node, None when it has none of them."""
+def startup_taints(config: Config, machine: Machine) -> set[TaintKey]:
     shape = config.shape(machine.order.shape)
-    gone = {(taint.key, taint.effect) for taint in shape.startup_taints} if shape else set()
+    return {(taint.key, taint.effect) for taint in shape.startup_taints} if shape else set()
+
+
+def without_taints(gone: AbstractSet[TaintKey], there: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The patch that removes these taints from a Node, None when it has none of them."""
     taints = there.get("spec", {}).get("taints", [])
     kept = [taint for taint in taints if (taint["key"], taint["effect"]) not in gone]
     if len(kept) == len(taints):

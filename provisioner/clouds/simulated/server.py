@@ -95,13 +95,14 @@ async def _joined(engine: Engine, config: Config) -> AsyncIterator[None]:
         return
     # Imported here: the Kubernetes client takes seconds to load, and the API alone doesn't need it.
     from provisioner.clouds.simulated.cluster import Cluster
+    from provisioner.clouds.simulated.site import EngineSite
     from runtime.client import Client
     from runtime.settings import ClientSettings
 
     client = await Client.connect(ClientSettings(kubeconfig=config.kubeconfig))
     try:
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(Cluster(engine, client).run(), name="cluster")
+            task = group.create_task(Cluster(EngineSite(engine), client).run(), name="cluster")
             try:
                 yield
             finally:

@@ -9,6 +9,7 @@ import pytest
 
 from provisioner.clouds.simulated.cluster import Cluster
 from provisioner.clouds.simulated.engine import Engine
+from provisioner.clouds.simulated.site import EngineSite
 from provisioner.clouds.simulated.store import Store
 from provisioner.clouds.simulated.world import World
 from runtime.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, ServerError, TransportError
@@ -73,7 +74,7 @@ class FakeClient:
 class Scene:
     def __init__(self, there: World, store: Store, clock: WallClock) -> None:
         self.world, self.clock, self.client = there, clock, FakeClient()
-        self.cluster = Cluster(Engine(there, store, clock), self.client)  # type: ignore[arg-type]
+        self.cluster = Cluster(EngineSite(Engine(there, store, clock)), self.client)  # type: ignore[arg-type]
 
     async def at(self, seconds: float) -> None:
         """One step at this time."""

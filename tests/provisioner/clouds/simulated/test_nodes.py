@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from provisioner.clouds.simulated.nodes import due, node, plugin_nodes, with_devices, without_startup_taints
+from provisioner.clouds.simulated.nodes import due, node, plugin_nodes, startup_taints, with_devices, without_taints
 from provisioner.clouds.simulated.records import Machine
 from provisioner.clouds.simulated.wire import Taint
 from provisioner.clouds.simulated.world import World
@@ -64,7 +64,7 @@ def test_nodes_of_bad_machines() -> None:
     made = node(there.config, machine)
     assert (made["metadata"]["labels"][RACK], made["metadata"]["labels"][BLOCK]) == ("r3", "b2")
     assert made["metadata"]["annotations"] == {}
-    assert with_devices(machine)["status"]["allocatable"] == {"nvidia.com/gpu": "7"}
+    assert with_devices(machine.devices)["status"]["allocatable"] == {"nvidia.com/gpu": "7"}
 
 
 def test_a_node_goes_through_its_life_step_by_step() -> None:
@@ -118,16 +118,17 @@ def test_plugin_must_be_of_the_daemon_set_and_running() -> None:
         pod("n4", "nvidia-device-plugin", "Running", kind="ReplicaSet"),
         {"metadata": {}, "spec": {"nodeName": "n5"}, "status": {"phase": "Running"}},
     ]
-    assert plugin_nodes(world().config, pods) == {"n1"}
+    assert plugin_nodes("nvidia-device-plugin", pods) == {"n1"}
 
 
 def test_startup_taints_are_removed_under_the_nodes_version() -> None:
     there = tainted()
     machine = bought(there)
     now = {"metadata": {"resourceVersion": "7"}, "spec": {"taints": [GPU_TAINT, STARTING, {"key": "x", "effect": "NoExecute"}]}}
-    assert without_startup_taints(there.config, machine, now) == {
+    gone = startup_taints(there.config, machine)
+    assert without_taints(gone, now) == {
         "metadata": {"resourceVersion": "7"},
         "spec": {"taints": [GPU_TAINT, {"key": "x", "effect": "NoExecute"}]},
     }
-    assert without_startup_taints(there.config, machine, {"metadata": {}, "spec": {"taints": [GPU_TAINT]}}) is None
-    assert without_startup_taints(there.config, machine, {"metadata": {}, "spec": {}}) is None
+    assert without_taints(gone, {"metadata": {}, "spec": {"taints": [GPU_TAINT]}}) is None
+    assert without_taints(gone, {"metadata": {}, "spec": {}}) is None
