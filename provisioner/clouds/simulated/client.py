@@ -15,6 +15,7 @@ from kube.meta import Record
 from provisioner.clouds.base import (
     DEFAULT_TIMEOUTS,
     EVERYTHING,
+    Announcement,
     CloudError,
     CloudShape,
     ErrorKind,
@@ -153,6 +154,7 @@ def _instance(view: wire.InstanceView) -> Instance:
         reservation=view.reservation,
         domain=view.domain,
         tags=view.tags,
+        announced=tuple(Announcement(each.kind, int(each.at.timestamp()), each.words) for each in view.announced),
     )
 
 

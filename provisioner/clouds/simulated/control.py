@@ -13,7 +13,7 @@ from provisioner.clouds.simulated.api import answer, body
 from provisioner.clouds.simulated.engine import Engine
 from provisioner.clouds.simulated.errors import Refused
 from provisioner.clouds.simulated.faults import FaultRequest
-from provisioner.clouds.simulated.records import Change, Machine, ReservationChange, Stock
+from provisioner.clouds.simulated.records import Announcement, Change, Machine, ReservationChange, Stock
 from provisioner.clouds.simulated.wire import Strict, seconds
 from provisioner.clouds.simulated.world import World
 
@@ -48,6 +48,7 @@ class ControlApi:
             web.post("/control/faults", self._add_fault),
             web.delete("/control/faults", self._clear_faults),
             web.delete("/control/faults/{id}", self._clear_fault),
+            web.post("/control/announcements", self._announce),
             web.get("/control/calls", self._calls),
         ]
 
@@ -110,6 +111,11 @@ class ControlApi:
     async def _clear_fault(self, request: web.Request) -> web.Response:
         await self._engine.do(lambda world, now: world.clear_faults([request.match_info["id"]], now))
         return answer({})
+
+    async def _announce(self, request: web.Request) -> web.Response:
+        wanted = await body(request, Announcement)
+        told = await self._engine.do(lambda world, now: [_whole(world, each, now) for each in world.announce(wanted, now)])
+        return answer({"instances": told}, 201)
 
     async def _calls(self, request: web.Request) -> web.Response:
         after = request.query.get("after", "0")

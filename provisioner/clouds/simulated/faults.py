@@ -1,5 +1,6 @@
 """What goes wrong on purpose: faults are scripted by the configuration file or by POST, and used up as they strike."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
@@ -22,6 +23,7 @@ Kind = Literal[
     "wrong-rack",  # a machine's node says `rack`
     "never-joins",
     "never-ready",
+    "unhealthy",  # a machine's node reports `condition`
     "late",  # a machine runs `delay` later
     "invisible",  # a new machine is not described for `delay`
     "hang-termination",  # a machine stays shutting-down until the fault is over
@@ -37,6 +39,7 @@ _NEEDED: dict[str, frozenset[str]] = {
     "partial": frozenset({"deliver"}),
     "fewer-devices": frozenset({"devices"}),
     "wrong-rack": frozenset({"rack"}),
+    "unhealthy": frozenset({"condition"}),
     "late": frozenset({"delay"}),
     "invisible": frozenset({"delay"}),
 }
@@ -45,12 +48,24 @@ _ALLOWED: dict[str, frozenset[str]] = {
     "timeout": frozenset({"when", "delay"}),
     "stock-out": frozenset({"message"}),
 }
-_PARTICULARS = ("call", "code", "message", "when", "deliver", "devices", "rack", "delay")
+_PARTICULARS = ("call", "code", "message", "when", "deliver", "devices", "rack", "delay", "condition")
+OF_MACHINES: tuple[Kind, ...] = (
+    *("fewer-devices", "wrong-rack", "never-joins", "never-ready", "unhealthy", "late", "invisible", "hang-termination"),
+)
+
+
+class NodeCondition(Strict, frozen=True, kw_only=True):
+    """A condition in a Node's status."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"] = "True"
+    reason: str = "Simulated"
+    message: str = ""
 
 
 class FaultRequest(Strict, frozen=True, kw_only=True):
     """One fault. It strikes what `shape`, `zone` and `reservation` name (each: any), at most `times` calls or machines, from
-    `after` now on, and for as long as `for` says (default: until it is deleted).
+    `after` now on, and for as long as `for` says (default: until it is deleted); of machines one in `one_in`, by chance.
     """
 
     kind: Kind
@@ -68,6 +83,8 @@ class FaultRequest(Strict, frozen=True, kw_only=True):
     devices: dict[str, Count] | None = None
     rack: str | None = None
     delay: Duration | None = None
+    condition: NodeCondition | None = None
+    one_in: Annotated[int, Meta(ge=1)] | None = None
 
 
 class Fault(FaultRequest, frozen=True, kw_only=True):
@@ -88,12 +105,13 @@ class Fault(FaultRequest, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a fault may strike: a call, or one machine that is launched or terminated."""
+    """What a fault may strike: a call, or one machine (its id) that is launched or terminated."""
 
     call: Call
     shape: str | None = None
     zone: str | None = None
     reservation: str | None = None
+    machine: str = ""
 
 
 def check(request: FaultRequest) -> None:
@@ -105,6 +123,8 @@ def check(request: FaultRequest) -> None:
         raise Refused("InvalidParameterValue", f"a fault of kind {request.kind} needs {', '.join(sorted(missing))}")
     if extra := given - allowed:
         raise Refused("InvalidParameterValue", f"a fault of kind {request.kind} has no {', '.join(sorted(extra))}")
+    if request.one_in is not None and request.kind not in OF_MACHINES:
+        raise Refused("InvalidParameterValue", f"oneIn is for faults of machines, not for {request.kind}")
     if request.code is not None and request.code not in CODES:
         raise Refused("InvalidParameterValue", f"code {request.code} is not known: use one of {', '.join(CODES)}")
     if request.call in ("instances", "inventory", "terminate") and (request.shape or request.zone or request.reservation):
@@ -134,6 +154,8 @@ def _strikes(fault: Fault, target: Target) -> bool:
     if fault.call not in (None, target.call):
         return False
     if fault.kind == "stock-out" and fault.reservation != target.reservation:
+        return False
+    if fault.one_in is not None and int(hashlib.sha256(f"{fault.id}/{target.machine}".encode()).hexdigest(), 16) % fault.one_in:
         return False
     filters = ((fault.shape, target.shape), (fault.zone, target.zone), (fault.reservation, target.reservation))
     return all(wanted is None or wanted == there for wanted, there in filters)

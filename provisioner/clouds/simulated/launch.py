@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import datetime, timedelta
+from functools import partial
 
 import msgspec
 
@@ -133,12 +134,14 @@ def _short(order: LaunchRequest, words: str) -> Refused:
 def _machine(room: Room, order: LaunchRequest, number: int, rack: str) -> Machine:
     shape = room.config.shape(order.shape)
     assert shape is not None, "checked before"
-    late, invisible = _strike(room, order, "late"), _strike(room, order, "invisible")
+    identity = "i-" + hashlib.sha256(f"{order.token}/{number}".encode()).hexdigest()[:17]
+    strike = partial(_strike, room, order, machine=identity)
+    late, invisible, ill = strike("late"), strike("invisible"), strike("unhealthy")
     delays = room.config.delays
     running = _later(room.now, seconds(delays.launch) + (late.wait(0) if late else 0))
-    fewer, wrong = _strike(room, order, "fewer-devices"), _strike(room, order, "wrong-rack")
+    fewer, wrong = strike("fewer-devices"), strike("wrong-rack")
     return Machine(
-        id="i-" + hashlib.sha256(f"{order.token}/{number}".encode()).hexdigest()[:17],
+        id=identity,
         order=order,
         rack=rack,
         said_rack=wrong.rack or "" if wrong else rack,
@@ -146,13 +149,15 @@ def _machine(room: Room, order: LaunchRequest, number: int, rack: str) -> Machin
         launched_at=room.now,
         visible_at=_later(room.now, seconds(delays.visible) + (invisible.wait(0) if invisible else 0)),
         running_at=running,
-        joins_at=None if _strike(room, order, "never-joins") else _later(running, seconds(delays.join)),
-        becomes_ready=_strike(room, order, "never-ready") is None,
+        joins_at=None if strike("never-joins") else _later(running, seconds(delays.join)),
+        becomes_ready=strike("never-ready") is None,
+        condition=ill.condition if ill else None,
     )
 
 
-def _strike(room: Room, order: LaunchRequest, kind: Kind) -> Fault | None:
-    return take(room.memory.faults, (kind,), Target("launch", order.shape, order.zone, order.reservation), room.now)
+def _strike(room: Room, order: LaunchRequest, kind: Kind, machine: str = "") -> Fault | None:
+    target = Target("launch", order.shape, order.zone, order.reservation, machine)
+    return take(room.memory.faults, (kind,), target, room.now)
 
 
 def _later(start: datetime, delay: float) -> datetime:

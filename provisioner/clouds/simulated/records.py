@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Literal
 
+from kube.fields import Duration
 from kube.meta import Record
 from provisioner.clouds.base import InstanceState
 from provisioner.clouds.simulated.config import OnDemand, Reservation
-from provisioner.clouds.simulated.faults import Fault
+from provisioner.clouds.simulated.faults import Fault, NodeCondition
 from provisioner.clouds.simulated.tables import Table
-from provisioner.clouds.simulated.wire import Count, Instant, LaunchRequest, Name, Strict
+from provisioner.clouds.simulated.wire import AnnouncedView, Count, Instant, LaunchRequest, Name, Strict
 
 
 class Machine(Record, frozen=True, kw_only=True):
@@ -29,6 +31,8 @@ class Machine(Record, frozen=True, kw_only=True):
     running_at: datetime
     joins_at: datetime | None
     becomes_ready: bool = True
+    announced: tuple[AnnouncedView, ...] = ()
+    condition: NodeCondition | None = None
     stopping_at: datetime | None = None
     gone_at: datetime | None = None
     hung_by: str = ""
@@ -79,6 +83,15 @@ class ReservationChange(Strict, frozen=True, kw_only=True):
     outside: dict[str, Count] | None = None
     starts: Instant | None = None
     ends: Instant | None = None
+
+
+class Announcement(Strict, frozen=True, kw_only=True):
+    """Machines that the cloud takes back `after` some time, and what it says of that."""
+
+    ids: tuple[Name, ...]
+    kind: Literal["SpotInterruption", "Maintenance"] = "Maintenance"
+    after: Duration = "2m"
+    words: str = "scheduled by the simulated cloud"
 
 
 class Change(Record, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ def instance(config: Config, machine: Machine, now: datetime) -> InstanceView:
         reservation=order.reservation,
         domain=config.place_labels(order.zone, machine.rack),
         tags=order.tags,
+        announced=machine.announced,
     )
 
 

@@ -46,6 +46,14 @@ class TerminateRequest(Strict, frozen=True, kw_only=True):
     ids: Annotated[tuple[str, ...], Meta(min_length=1, max_length=1000)]
 
 
+class AnnouncedView(Record, frozen=True, kw_only=True):
+    """What will take an instance away, and when."""
+
+    kind: Literal["SpotInterruption", "Maintenance"]
+    at: datetime
+    words: str
+
+
 class InstanceView(Record, frozen=True, kw_only=True):
     """An instance as the cloud tells it. `node` is the name its Node has or will have."""
 
@@ -61,6 +69,7 @@ class InstanceView(Record, frozen=True, kw_only=True):
     reservation: str | None = None
     domain: dict[str, str] = {}
     tags: dict[str, str] = {}
+    announced: tuple[AnnouncedView, ...] = ()
 
 
 class Instances(Record, frozen=True, kw_only=True):

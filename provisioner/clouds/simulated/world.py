@@ -10,9 +10,9 @@ from provisioner.clouds.simulated.config import Config, ConfigError, Reservation
 from provisioner.clouds.simulated.errors import Refused
 from provisioner.clouds.simulated.faults import Fault, FaultRequest, Target, begin, take
 from provisioner.clouds.simulated.launch import launch
-from provisioner.clouds.simulated.records import Change, Machine, Memory, ReservationChange, Stock
+from provisioner.clouds.simulated.records import Announcement, Change, Machine, Memory, ReservationChange, Stock
 from provisioner.clouds.simulated.room import Room
-from provisioner.clouds.simulated.wire import LaunchRequest, seconds
+from provisioner.clouds.simulated.wire import AnnouncedView, LaunchRequest, seconds
 
 DESCRIBED_AFTER_DEATH = timedelta(hours=1)
 
@@ -49,7 +49,9 @@ class World:
         ended = {
             each.id for each in self.memory.reservations.values() if each.capacity_type == "capacity-block" and _over(each, now)
         }
-        self._stop([machine for machine in self.memory.machines.values() if machine.order.reservation in ended], now)
+        machines = list(self.memory.machines.values())
+        taken = [each for each in machines if any(said.at <= now for said in each.announced)]
+        self._stop([*taken, *(machine for machine in machines if machine.order.reservation in ended)], now)
 
     def launch(self, order: LaunchRequest, now: datetime) -> tuple[Machine, ...]:
         return launch(self.room(now), order)
@@ -110,6 +112,13 @@ class World:
             raise Refused("IncorrectState", f"reservation {change.id}: {problem}")
         return after
 
+    def announce(self, order: Announcement, now: datetime) -> tuple[Machine, ...]:
+        """Tells of machines that the cloud will take back; it does so when the time comes. Raises Refused."""
+        if unknown := sorted({*order.ids} - {machine.id for machine in self.memory.machines.values()}):
+            raise Refused("InvalidInstanceID.NotFound", f"The instance IDs '{', '.join(unknown)}' do not exist")
+        said = AnnouncedView(kind=order.kind, at=now + timedelta(seconds=seconds(order.after)), words=order.words)
+        return tuple(self.memory.machines.change(each, announced=(said,)) for each in order.ids)
+
     def set_stock(self, stock: Stock) -> Stock:
         if self.config.zone(stock.zone) is None or self.config.shape(stock.shape) is None:
             raise Refused("InvalidParameterValue", f"zone {stock.zone} or shape {stock.shape} is not known")
@@ -141,7 +150,10 @@ class World:
         for machine in [machine for machine in machines if machine.stopping_at is None]:
             order = machine.order
             hang = take(
-                self.memory.faults, ("hang-termination",), Target("terminate", order.shape, order.zone, order.reservation), now
+                self.memory.faults,
+                ("hang-termination",),
+                Target("terminate", order.shape, order.zone, order.reservation, machine.id),
+                now,
             )
             gone = hang.ends if hang else now + self._termination()
             self.memory.machines.change(machine.id, stopping_at=now, gone_at=gone, hung_by=hang.id if hang else "")

@@ -8,7 +8,7 @@ from provisioner.clouds.base import InstanceState
 from provisioner.clouds.simulated import views
 from provisioner.clouds.simulated.config import ConfigError
 from provisioner.clouds.simulated.errors import Refused
-from provisioner.clouds.simulated.records import Change, ReservationChange, Stock
+from provisioner.clouds.simulated.records import Announcement, Change, ReservationChange, Stock
 from provisioner.clouds.simulated.wire import LaunchRequest
 from provisioner.clouds.simulated.world import World
 from tests.provisioner.clouds.simulated.worlds import BLOCK, H100, RACK, START, add, after, on_demand, racks, reserved, world
@@ -371,3 +371,37 @@ def test_reservations_of_the_file_must_fit(fields: dict[str, Any], words: str) -
 def test_faults_of_the_file_are_checked() -> None:
     with pytest.raises(ConfigError, match="needs deliver"):
         world(faults=[{"kind": "partial"}])
+
+
+def test_a_machine_that_was_announced_is_taken_back_when_the_time_comes() -> None:
+    there = world()
+    [machine] = there.launch(reserved(), START)
+    order = Announcement(ids=(machine.id,), kind="SpotInterruption", after="2m", words="capacity is needed")
+    there.announce(order, after(10))
+    there.advance(after(129))
+    [told] = there.described(after(129), tags={})
+    view = views.instance(there.config, told, after(129))
+    assert (view.state, [(each.kind, each.at, each.words) for each in view.announced]) == (
+        InstanceState.RUNNING,
+        [("SpotInterruption", after(130), "capacity is needed")],
+    )
+    there.advance(after(130))
+    assert there.memory.machines.get(machine.id).state(after(130)) is InstanceState.STOPPING  # type: ignore[union-attr]
+
+
+def test_only_machines_that_are_known_can_be_announced() -> None:
+    with pytest.raises(Refused, match="i-none"):
+        world().announce(Announcement(ids=("i-none",)), START)
+
+
+def test_a_fault_may_strike_one_machine_in_so_many() -> None:
+    """By chance, but the same ones each time: 200 machines of which one in ten is bad have 20, give or take 12 (3 sigma)."""
+    there = world(zones=[{"name": "z1", "onDemand": [{"shape": H100, "count": 200}]}], reservations=[], quotas={})
+    add(there, "never-ready", one_in=10)
+    machines = there.launch(on_demand(count=200), START)
+    assert 8 <= sum(not machine.becomes_ready for machine in machines) <= 32
+
+
+def test_one_in_so_many_is_for_machines() -> None:
+    with pytest.raises(Refused, match="oneIn is for faults of machines, not for stock-out"):
+        add(world(), "stock-out", one_in=10)
