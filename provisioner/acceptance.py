@@ -75,8 +75,8 @@ Judgement = Accepted | NotYet | Refused
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Ways to look things up. `template` takes (namespace, name). `taken` says what serves (Workload, check, names of pod
-    sets) already, in place of a request: another request, or a booking that outlived its own.
+    """Ways to look things up. `template` takes (namespace, name). `taken` objects where (Workload, check, names of pod sets) are
+    served already, in place of a request: by another request, or a booking that outlived its own.
 
     `pools` are the names of all pools. `template_grace`: seconds that a PodTemplate or the check's policy may be missing.
     """
@@ -85,7 +85,7 @@ class Desk:
     policy: Callable[[str], ours.CapacityPolicy | None]
     look: Look
     pools: Collection[str]
-    taken: Callable[[ProvisioningRequest, Workload, str, Collection[str]], str | None] = lambda *_: None
+    taken: Callable[[ProvisioningRequest, Workload, str, Collection[str]], NoQuota | None] = lambda *_: None
     template_grace: float = TEMPLATE_GRACE
 
 
@@ -219,7 +219,7 @@ def _authorised(
     if not isinstance(found, NoQuota):
         return found
     if found.lasting:
-        return Refused("NoQuota", found.message)
+        return Refused(found.reason, found.message)
     return _patient("NoQuota", found.message, request, QUOTA_GRACE, now)
 
 
@@ -232,12 +232,11 @@ def _standing(
     if isinstance(workload, NoQuota):
         return workload
     check = check_of(request, workload)
-    other = desk.taken(request, workload, check, [pod_set.name for pod_set in offer.gang.pod_sets])
     objections: Iterable[NoQuota | None] = (
         authority.reserved(workload, check, desk.look, _controller(offer)),
         authority.on_terms(check, named(request.spec.parameters), desk.look),
         authority.within(workload, offer.gang.pod_sets, desk.look),
-        NoQuota(f"{other} serves Workload {workload.metadata.name} already") if other else None,
+        desk.taken(request, workload, check, [pod_set.name for pod_set in offer.gang.pod_sets]),
     )
     objection = next((each for each in objections if each), None)
     if objection:

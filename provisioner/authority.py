@@ -26,10 +26,11 @@ from provisioner.steps import BEFORE
 
 @dataclass(frozen=True, slots=True)
 class NoQuota:
-    """`lasting`: nothing that our stores may still be missing could change it."""
+    """`lasting`: nothing that our stores may still be missing could change it. `reason` is what the request is then told."""
 
     message: str
     lasting: bool = False
+    reason: str = "NoQuota"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,22 @@ def _chosen(reference: kueue.ParametersReference | None, look: Look) -> str | No
         config = look.config(reference.name)
         return config.spec.parameters.get("policy", DEFAULT_POLICY) if config else None
     return None
+
+
+def rivalry(other: str, workload: str, others_check: str, check: str, shared: Collection[str]) -> NoQuota | None:
+    """What stands against a request for `check` beside the `other` that is served: one for the same check, or pod sets that both
+    ask for. Pods can't select the nodes of two bookings, and no new attempt would change which checks their queue has.
+    """
+    if check == others_check:
+        return NoQuota(f"request {other} serves Workload {workload} already")
+    if not shared:
+        return None
+    return NoQuota(
+        f'pod set {", ".join(sorted(shared))} is served for AdmissionCheck "{others_check[:80]}", by request {other}: '
+        f"one quota buys once; give each check of the ClusterQueue flavors of its own (onFlavors)",
+        lasting=True,
+        reason="InvalidArgument",
+    )
 
 
 def holding(

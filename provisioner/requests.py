@@ -20,7 +20,7 @@ from kube.kueue import Workload
 from provisioner import authority
 from provisioner.acceptance import Accepted, Desk, NotYet
 from provisioner.answers import Answers
-from provisioner.authority import Look
+from provisioner.authority import Look, NoQuota
 from provisioner.cases import Case, case_of
 from provisioner.closing import closed
 from provisioner.creation import Creator, Writer, traced
@@ -152,20 +152,25 @@ class Planner:
             state.settings.template_grace_seconds,
         )
 
-    def _taken(self, request: ProvisioningRequest, workload: Workload, check: str, pod_sets: Collection[str]) -> str | None:
+    def _taken(self, request: ProvisioningRequest, workload: Workload, check: str, pod_sets: Collection[str]) -> NoQuota | None:
         """What serves the same Workload for the same check or pod sets already: one quota buys once.
 
         A booking goes on when its request is deleted under it: a new request must not buy for the same pods again.
         """
         for other in self._state.requests.by(REQUESTS_BY_WORKLOAD, workload.metadata.uid):
-            same = check_of(other, workload) == check and other.spec.provisioning_class_name == CLASS
-            if same and other.metadata.uid != request.metadata.uid and self._serves(other):
-                return f"request {other.metadata.name}"
+            ours = other.spec.provisioning_class_name == CLASS
+            if other.metadata.uid == request.metadata.uid or not (ours and self._serves(other)):
+                continue
+            known = self._accepted.get(other.metadata.uid)
+            shared = {each.name for each in known.gang.pod_sets} & set(pod_sets) if known else ()
+            found = authority.rivalry(other.metadata.name, workload.metadata.name, check_of(other, workload), check, shared)
+            if found:
+                return found
         uid = workload.metadata.uid
         unseen = (each for each in self._creator.unseen().values() if each.spec.workload and each.spec.workload.uid == uid)
         bookings = (*self._state.bookings.by(BOOKINGS_BY_WORKLOAD, uid), *unseen)
         held = authority.holding(bookings, request, workload, pod_sets)
-        return f"booking {held} of another request" if held else None
+        return NoQuota(f"booking {held} of another request serves Workload {workload.metadata.name} already") if held else None
 
     def _serves(self, other: ProvisioningRequest) -> bool:
         status = self._answers.old(other)

@@ -10,7 +10,7 @@ from kube import core, kueue, ours
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import ObjectKey, decode
 from provisioner.acceptance import Accepted, Desk, Judgement, NotYet, Refused, judge, still_reserved
-from provisioner.authority import Look
+from provisioner.authority import Look, NoQuota
 from tests.provisioner.make import NOW, check, policy, request, template, workload
 
 
@@ -146,7 +146,7 @@ NOTHING = template(requests={})
         pytest.param(request(count=5), {}, NotYet, "NoQuota", "asks for 5 pods, quota is reserved for 4", id="greedy"),
         pytest.param(
             request(),
-            {"taken": lambda *_: "request first"},
+            {"taken": lambda *_: NoQuota("request first serves Workload job already")},
             NotYet,
             "NoQuota",
             "request first serves Workload job",

@@ -17,7 +17,7 @@ from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder
 from tests.conftest import WallClock
-from tests.provisioner.make import policy, pool, template, workload
+from tests.provisioner.make import check, policy, pool, template, workload
 from tests.provisioner.world_of_requests import Events, World
 
 pytestmark = pytest.mark.looptime
@@ -183,6 +183,23 @@ async def test_one_workload_is_served_once(world: Planning) -> None:
     await world.turn()
     assert world.said("two")["Failed"] == ("True", "NoQuota")
     assert len(world.bookings()) == 1
+
+
+async def test_two_checks_on_the_same_pods_buy_once(world: Planning) -> None:
+    """And the second is refused for good: its next attempt would be no better off, and the first one's nodes be given back."""
+    raw = workload().to_json()
+    [entry] = raw["status"]["admissionChecks"]
+    raw["status"]["admissionChecks"] = [entry, {**entry, "name": "second"}]
+    world.add(decode(raw, Workload))
+    world.add(check("second"))
+    world.ask("one", uid="one")
+    world.ask("two", uid="two", metadata={"annotations": {"corral.dev/workload": "job", "corral.dev/admission-check": "second"}})
+    await world.turn()
+    assert len(world.bookings()) == 1
+    assert world.said("one") == WAITS
+    assert world.said("two") == {"Failed": ("True", "InvalidArgument")}
+    told = world.objects["provisioningrequests", "team", "two"]["status"]["conditions"][-1]["message"]
+    assert told.startswith('pod set main is served for AdmissionCheck "capacity", by request one: one quota buys once; give each')
 
 
 @pytest.mark.parametrize(
