@@ -60,8 +60,12 @@ def node(config: Config, machine: Machine) -> dict[str, Any]:
             "annotations": {**order.annotations, **({FAKE: "fake"} if machine.becomes_ready else {})},
         },
         "spec": {"providerID": views.provider_id(machine), "taints": taints},
-        "status": {"capacity": dict(shape.allocatable), "allocatable": dict(shape.allocatable)},
+        "status": {"capacity": dict(shape.allocatable), "allocatable": dict(shape.allocatable), **_conditions(machine)},
     }
+
+
+def _conditions(machine: Machine) -> dict[str, Any]:
+    return {"conditions": [machine.condition.to_json()]} if machine.condition else {}
 
 
 def plugin_nodes(daemon_set: str, pods: Iterable[Mapping[str, Any]]) -> set[str]:
