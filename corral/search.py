@@ -29,6 +29,7 @@ _BELOW = {
     )
 }
 _GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
+_GROUP_SIZE = "kueue.x-k8s.io/pod-group-total-count"
 _WORDS = {REQUEST: "ProvisioningRequest", WORKLOAD: "Workload", POD_GROUP: "pod group"}
 
 
@@ -117,6 +118,7 @@ def _kind(owner: OwnerReference) -> Kind:
 async def _missed(reader: Reader, target: Target, namespace: str, there: Sequence[Workload]) -> list[str]:
     lines = [f"UNKNOWN {target.text}: {_looked_for(target, namespace)}"]
     lines += [f"  it is in namespace {one}: add -n {one}" for one in (await _elsewhere(reader, target))[:MOST]]
+    lines += [line async for line in _group(reader, target, namespace)]
     if target.kind == "deployment":
         lines.append("  Kueue makes a Workload for each pod of a Deployment: name one of its pods, pod/NAME")
     if target.kind != REQUEST:
@@ -133,6 +135,21 @@ def _looked_for(target: Target, namespace: str) -> str:
         f"no Workload in namespace {namespace} has an owner of kind {target.kind}{group} named {target.name}: "
         f"does it exist, with the label kueue.x-k8s.io/queue-name?"
     )
+
+
+async def _group(reader: Reader, target: Target, namespace: str) -> AsyncIterator[str]:
+    """Of a group of pods, or of a pod's: Kueue v0.17.0 makes no Workload before the last pod is there (jobs/pod)."""
+    name = target.name if target.kind == POD_GROUP else ""
+    if target.kind == "pod":
+        pod = await reader.get(resources.PODS, Thing, target.name, namespace)
+        name = pod.metadata.labels.get(_GROUP_NAME, "") if pod else ""
+    pods = await reader.all(resources.PODS, Thing, namespace, label_selector=f"{_GROUP_NAME}={name}") if name else ()
+    totals = {pod.metadata.annotations.get(_GROUP_SIZE, "?") for pod in pods}
+    if pods:
+        yield (
+            f"  {len(pods)} pods of group {name} are there, {' or '.join(sorted(totals))} are to come in all: "
+            f"Kueue makes a Workload of them when the last one is there"
+        )
 
 
 async def _elsewhere(reader: Reader, target: Target) -> list[str]:

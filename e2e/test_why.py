@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from e2e import kueue_check
-from e2e.scenario import RACK, Scenario, condition, until
+from e2e.scenario import RACK, Scenario, condition, is_true, until
 from e2e.stack import ROOT
 
 Json = dict[str, Any]
@@ -161,3 +161,28 @@ def test_what_nobody_knows(corner: Scenario) -> None:
         f"UNKNOWN rayjob/there: no Workload in namespace {corner.namespace} has an owner of kind rayjob named there"
     )
     assert lines[-1].endswith("are of: job/there")
+
+
+# --- traps ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_flavor_with_a_topology_is_no_trap_where_nodes_are_adopted(corner: Scenario) -> None:
+    """Kueue assigns the nodes that are there, Corral books just these; who finds no room is not told to change the flavor."""
+    names = [f"{corner.name}-{number}" for number in (1, 2)]
+    corner.adopt(*names)
+    adopted: Json = {"provider": {"adopted": {}}, "nodeSelector": {"matchLabels": {"corner": corner.name}}}
+    corner.set_up(sources=(), pool={**adopted, "shapes": [], "topologyKeys": [], "readiness": {}})
+    tas = f"{corner.name}-tas"
+    corner.apply(kueue_check.made("Topology", corner.name, {"levels": [{"nodeLabel": kueue_check.HOST}]}))
+    with_topology = kueue_check.flavor(corner, nodeLabels={"corner": corner.name})
+    corner.apply({**with_topology, "metadata": {"name": tas}})
+    queue = corner.queue()
+    queue["resourceGroups"][0]["flavors"][0]["name"] = tas
+    corner.apply(kueue_check.made("ClusterQueue", corner.name, queue))
+    until(lambda: all(is_true(corner.node(name), "Ready") for name in names), what="the nodes are ready")
+    kueue_check.job(corner, "here", 2)
+    until(lambda: sorted(corner.bound("here")) == names, what="bound to the adopted nodes")
+    kueue_check.job(corner, "more", 1)
+    lines = told(corner, "job/more", "WAITING QuotaInsufficient ", "topology")
+    assert condition(corner.get("cpool", corner.name), "FlavorsUnfit")["status"] == "False"
+    assert not any("trap:" in line for line in lines)

@@ -63,10 +63,15 @@ class Api:
     def __init__(self, objects: Mapping[str, list[Json]], *closed: str) -> None:
         self._objects, self._closed = objects, closed
 
-    async def list(self, resource: Any, namespace: str = "", **narrow: str) -> list[Json]:
+    async def list(self, resource: Any, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> list[Json]:
         if resource.plural in self._closed or (not namespace and f"{resource.plural}/*" in self._closed):
             raise Forbidden("no")
-        found = self._objects.get(resource.plural, [])
+        key, _, value = label_selector.partition("=")
+        found = [
+            each
+            for each in self._objects.get(resource.plural, [])
+            if not key or each["metadata"].get("labels", {}).get(key) == value
+        ]
         return [each for each in found if namespace in ("", each["metadata"].get("namespace", namespace))]
 
     async def get(self, resource: Any, name: str, namespace: str = "") -> Json:

@@ -102,6 +102,15 @@ async def test_what_is_in_another_namespace_is_said_where_that_may_be_read(targe
     assert hint not in await told(cluster, target, "workloads/*", "provisioningrequests/*")
 
 
+@pytest.mark.parametrize("target", ["pod/half-a", "podgroup/half"])
+async def test_a_group_of_which_pods_are_missing(target: str) -> None:
+    marks: Json = {"labels": {"kueue.x-k8s.io/pod-group-name": "half"}}
+    marks["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": "3"}
+    lines = await told({"pods": [below("half-a", **marks), below("half-b", **marks), below("alone")]}, target)
+    said = "2 pods of group half are there, 3 are to come in all: Kueue makes a Workload of them when the last one is there"
+    assert f"  {said}" in lines
+
+
 async def test_pods_of_a_deployment_are_workloads_one_by_one() -> None:
     assert "  Kueue makes a Workload for each pod of a Deployment: name one of its pods, pod/NAME" in await told(
         CLUSTER, "deploy/web"
