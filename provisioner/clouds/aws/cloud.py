@@ -1,0 +1,177 @@
+"""EC2 as a Cloud: one pool's provider in one account."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from capacity.model import Labels
+from kube.providers import AwsProvider
+from provisioner.clouds.aws import ending, preflight, prices, reservations, shapes
+from provisioner.clouds.aws.account import Subnet, in_zone
+from provisioner.clouds.aws.caching import Cached
+from provisioner.clouds.aws.calls import Calls
+from provisioner.clouds.aws.discovery import MINUTES, Discovery
+from provisioner.clouds.aws.inspection import Inspection
+from provisioner.clouds.aws.launching import Launcher
+from provisioner.clouds.aws.listing import Listing
+from provisioner.clouds.aws.orders import Site
+from provisioner.clouds.aws.reservations import Ceilings, Held
+from provisioner.clouds.aws.shapes import InstanceType
+from provisioner.clouds.base import (
+    EVERYTHING,
+    CloudError,
+    ErrorKind,
+    Instance,
+    InstanceState,
+    Inventory,
+    Order,
+    Reservation,
+    Wanted,
+    ZoneStock,
+)
+from provisioner.state import TAG_INSTALLATION
+
+_ALIVE = (InstanceState.PENDING, InstanceState.RUNNING)
+
+
+class AwsCloud:
+    """`calls` may be shared by all pools of the account and region."""
+
+    def __init__(self, provider: AwsProvider, calls: Calls) -> None:
+        self._provider, self._calls = provider, calls
+        self._discovery = Discovery(calls, provider)
+        self._listing, self._launcher = Listing(calls), Launcher(calls)
+        self._ceilings = Ceilings()
+        self._facts: dict[Wanted, Cached[preflight.Facts]] = {}
+        self._ours: tuple[Instance, ...] = ()
+
+    async def inventory(self, wanted: Wanted = EVERYTHING) -> Inventory:
+        """Instance types that are named by the pool or held by its reservations; nothing else is asked for."""
+        held = await self._discovery.held(wanted)
+        types = await self._discovery.types(wanted.shapes or {each.shape for each in held})
+        facts = await self._facts.setdefault(wanted, Cached(lambda: self._inspect(wanted), MINUTES)).get()
+        try:
+            found = tuple(shapes.shape(kind, self._provider) for kind in types.values())
+        except ValueError as problem:
+            raise CloudError(ErrorKind.CONFIG, str(problem)) from problem
+        return Inventory(
+            shapes=found,
+            reservations=await self._offered(held),
+            stock=self._stock(types.values(), facts) if wanted.on_demand else (),
+            checks=preflight.checks(facts),
+        )
+
+    async def launch(self, order: Order) -> tuple[Instance, ...]:
+        site = await self._site(order)
+        now = asyncio.get_running_loop().time()
+        try:
+            found = await self._launcher.launch(order, site)
+        except CloudError as error:
+            if error.kind is ErrorKind.RESERVATION_FULL and order.reservation:
+                self._ceilings.full(order.reservation, now)
+            raise
+        finally:
+            self._listing.drop()
+            self._discovery.forget_reservations()
+        if order.reservation and (held := self._discovery.last.get(order.reservation)):
+            self._ceilings.launched(held.id, held.available, len(found), now)
+        return found
+
+    async def instances(self, tags: Labels) -> tuple[Instance, ...]:
+        subnets = await self._discovery.subnets.get()
+        found = await self._listing.instances(tags, {each.zone: each.zone_id for each in subnets})
+        if [*tags] == [TAG_INSTALLATION]:
+            self._ours = found
+        return found
+
+    async def terminate(self, ids: Sequence[str]) -> None:
+        try:
+            await ending.terminate(self._calls, ids)
+        finally:
+            self._listing.drop()
+            self._discovery.forget_reservations()
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+    # --- inventory ------------------------------------------------------------------------------------------------------
+
+    async def _offered(self, held: Sequence[Held]) -> tuple[Reservation, ...]:
+        usable = [each for each in held if not each.why]
+        places = await self._discovery.places(usable)
+        now = asyncio.get_running_loop().time()
+        return tuple(
+            reservations.offered(
+                each,
+                self._ceilings.of(each.id, reservations.free(each), now),
+                each.id in places.ultraservers,
+                places.labels.get(each.id, {}),
+            )
+            for each in usable
+        )
+
+    def _stock(self, types: Iterable[InstanceType], facts: preflight.Facts) -> tuple[ZoneStock, ...]:
+        """EC2 doesn't tell its stock; the quota is an upper limit where it can be read. What has no price isn't sold."""
+        zones = sorted({each.zone for each in facts.subnets})
+        sold = [kind for kind in types if prices.hourly(kind.name, self._provider.prices) is not None]
+        return tuple(ZoneStock(kind.name, zone, self._within_quota(kind, facts.quotas)) for kind in sold for zone in zones)
+
+    def _within_quota(self, kind: InstanceType, quotas: Mapping[str, int]) -> int | None:
+        """How many more instances the quota allows as far as our own are concerned."""
+        quota = quotas.get(preflight.quota_code(kind.name))
+        if quota is None:
+            return None
+        running = sum(each.shape == kind.name and not each.reservation and each.state in _ALIVE for each in self._ours)
+        return max(0, quota // kind.cpus - running)
+
+    async def _inspect(self, wanted: Wanted) -> preflight.Facts:
+        look = Inspection(self._calls, self._provider)
+        held = await self._discovery.held(wanted)
+        types = tuple((await self._discovery.types(wanted.shapes or {each.shape for each in held})).values())
+        template, subnets = await self._discovery.template.get(), await self._discovery.subnets.get()
+        declared = self._provider.prices
+        return preflight.Facts(
+            template=template,
+            wanted_subnets=self._provider.subnet_ids,
+            subnets=subnets,
+            types=types,
+            held=held,
+            on_demand=wanted.on_demand,
+            unpriced=tuple(each.name for each in types if wanted.on_demand and prices.hourly(each.name, declared) is None),
+            groups=await look.groups(template),
+            quotas=await look.quotas(types) if wanted.on_demand else {},
+            scaling=await look.scaling(),
+            strangers=await look.strangers(types),
+            denied=await look.denied(template, subnets[0], types[0]) if subnets and types else "",
+            unread=look.unread,
+        )
+
+    # --- launch ---------------------------------------------------------------------------------------------------------
+
+    async def _site(self, order: Order) -> Site:
+        """Raises CloudError of kind CONFIG for a zone or type that the provider doesn't have."""
+        kinds, subnets = await self._discovery.types([order.shape]), await self._discovery.subnets.get()
+        near = in_zone(subnets, order.zone)
+        if order.shape not in kinds:
+            raise CloudError(ErrorKind.CONFIG, f"EC2 has no instance type {order.shape} in this region")
+        if not near:
+            raise CloudError(ErrorKind.CONFIG, f"provider.aws.subnetIDs: none of them is in zone {order.zone}")
+        held = await self._reservation(order.reservation)
+        return Site(
+            cluster=self._provider.cluster_name,
+            template=await self._discovery.template.get(),
+            kind=kinds[order.shape],
+            subnets=near,
+            placement_group=held.placement_group if held else "",
+            taints=tuple(shapes.taints((*self._provider.taints, *self._provider.startup_taints))),
+            zones=_zones(subnets),
+        )
+
+    async def _reservation(self, identity: str | None) -> Held | None:
+        """As it was seen last: what matters of it here doesn't change."""
+        if identity and identity not in self._discovery.last:
+            await self._discovery.held(Wanted(reservations=(identity,)))
+        return self._discovery.last.get(identity or "")
+
+
+def _zones(subnets: Iterable[Subnet]) -> tuple[str, ...]:
+    return tuple(sorted({each.zone for each in subnets}))

@@ -1,0 +1,45 @@
+"""Terminations in batches. EC2 refuses a whole batch for one id it doesn't know or may not end, and ends none of it."""
+
+import re
+from collections.abc import Sequence
+
+from provisioner.clouds.aws.calls import Calls
+from provisioner.clouds.aws.operations import Op
+from provisioner.clouds.base import CloudError, ErrorKind
+
+AT_ONCE = 500
+"""Half of what one call takes (EC2 API Reference, TerminateInstances)."""
+_PASSING = (ErrorKind.UNKNOWN, ErrorKind.THROTTLED)
+_ID = re.compile(r"\bi-[0-9a-f]+\b")
+
+
+async def terminate(calls: Calls, ids: Sequence[str]) -> None:
+    """Ends all that can be ended; then raises CloudError: NOT_FOUND naming those that aren't known, or another refusal."""
+    refused: dict[str, CloudError] = {}
+    for start in range(0, len(ids), AT_ONCE):
+        refused |= await _batch(calls, ids[start : start + AT_ONCE])
+    other = next((error for error in refused.values() if error.kind is not ErrorKind.NOT_FOUND), None)
+    if other is not None:
+        raise other
+    if refused:
+        raise CloudError(ErrorKind.NOT_FOUND, f"not known to the cloud: {', '.join(refused)}")
+
+
+async def _batch(calls: Calls, ids: Sequence[str]) -> dict[str, CloudError]:
+    """The ids that were refused. The error mostly names the culprits; where it doesn't, each is tried alone."""
+    if not ids:
+        return {}
+    try:
+        await calls.call(Op.TERMINATE, InstanceIds=list(ids))
+    except CloudError as error:
+        if error.kind in _PASSING:
+            raise
+        if len(ids) == 1:
+            return {ids[0]: error}
+        culprits = sorted({*_ID.findall(error.message)} & {*ids}) or list(ids)
+        rest = [each for each in ids if each not in culprits]
+        refused = await _batch(calls, rest)
+        for each in culprits:
+            refused |= await _batch(calls, [each])
+        return refused
+    return {}

@@ -1,0 +1,89 @@
+"""Reads what the checks before a launch rest on. What can't be read is noted, and stops nothing."""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kube.providers import AwsProvider
+from provisioner.clouds.aws import preflight
+from provisioner.clouds.aws.account import Subnet, Template
+from provisioner.clouds.aws.calls import Calls
+from provisioner.clouds.aws.operations import Op
+from provisioner.clouds.aws.shapes import InstanceType
+from provisioner.clouds.base import CloudError, ErrorKind
+
+T = TypeVar("T")
+_DENIED = ("UnauthorizedOperation", "AccessDenied")
+
+
+class Inspection:
+    """One look at the account around a pool. `unread` says what could not be read, and why."""
+
+    def __init__(self, calls: Calls, provider: AwsProvider) -> None:
+        self._calls, self._provider = calls, provider
+        self.unread: dict[str, str] = {}
+
+    async def groups(self, template: Template) -> tuple[Mapping[str, Any], ...]:
+        """The launch template's security groups."""
+        if not template.groups:
+            return ()
+        call = self._calls.pages(Op.SECURITY_GROUPS, "SecurityGroups", GroupIds=list(template.groups))
+        return tuple(await self._maybe("security groups", call, []))
+
+    async def quotas(self, types: Sequence[InstanceType]) -> dict[str, int]:
+        """Virtual CPUs by quota code."""
+        found = {}
+        for code in sorted({preflight.quota_code(kind.name) for kind in types}):
+            answer = await self._maybe("quotas", self._calls.call(Op.QUOTA, ServiceCode="ec2", QuotaCode=code), {})
+            value = (answer.get("Quota") or {}).get("Value")
+            if value is not None:
+                found[code] = int(value)
+        return found
+
+    async def scaling(self) -> tuple[Mapping[str, Any], ...]:
+        """The Auto Scaling groups of the cluster."""
+        tag = {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{self._provider.cluster_name}"]}
+        call = self._calls.pages(Op.GROUPS, "AutoScalingGroups", Filters=[tag], MaxRecords=100)
+        return tuple(await self._maybe("Auto Scaling groups", call, []))
+
+    async def strangers(self, types: Sequence[InstanceType]) -> tuple[str, ...]:
+        """Ids of instances of these types in the cluster that Karpenter launched."""
+        if not types:
+            return ()
+        filters = {
+            "tag-key": [preflight.KARPENTER_TAG],
+            f"tag:kubernetes.io/cluster/{self._provider.cluster_name}": ["owned"],
+            "instance-type": [kind.name for kind in types],
+            "instance-state-name": ["pending", "running"],
+        }
+        listed = [{"Name": name, "Values": values} for name, values in filters.items()]
+        found = await self._maybe(
+            "instances", self._calls.pages(Op.INSTANCES, "Reservations", Filters=listed, MaxResults=1000), []
+        )
+        return tuple(each["InstanceId"] for call in found for each in call.get("Instances") or ())
+
+    async def denied(self, template: Template, subnet: Subnet, kind: InstanceType) -> str:
+        """What a dry run of a launch is refused with for lack of permission, "" when it would be allowed."""
+        tags = [{"Key": "corral.dev/installation", "Value": "dry-run"}]
+        try:
+            await self._calls.call(
+                Op.RUN,
+                DryRun=True,
+                MinCount=1,
+                MaxCount=1,
+                InstanceType=kind.name,
+                LaunchTemplate={"LaunchTemplateId": template.id, "Version": template.version},
+                TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+                **({} if template.has_interfaces else {"SubnetId": subnet.id}),
+            )
+        except CloudError as error:
+            return error.message if error.message.startswith(_DENIED) else ""
+        return ""
+
+    async def _maybe(self, what: str, call: Awaitable[T], otherwise: T) -> T:
+        try:
+            return await call
+        except CloudError as error:
+            if error.kind in (ErrorKind.UNKNOWN, ErrorKind.THROTTLED):
+                raise
+            self.unread[what] = error.message
+            return otherwise

@@ -1,0 +1,76 @@
+"""Our instances as EC2 lists them. One listing serves all who ask within a second: many bookings look every other second."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from capacity.model import Labels
+from provisioner.clouds.aws import machines, topology
+from provisioner.clouds.aws.calls import Calls
+from provisioner.clouds.aws.operations import Op
+from provisioner.clouds.base import CloudError, Instance
+from provisioner.state import TAG_INSTALLATION
+
+FRESH = 1.0
+FIRST_LOOK, LONGEST_LOOK, MOST_LOOKS = 2.0, 60.0, 10
+"""Seconds between looks for an instance's place in the network, which EC2 tells some time after its start, and how many."""
+AT_ONCE = 100
+"""Ids that one call for topology takes (EC2 API Reference, DescribeInstanceTopology)."""
+
+
+class Listing:
+    """Of one account."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._lock = asyncio.Lock()
+        self._lists: dict[tuple[tuple[str, str], ...], tuple[float, list[Mapping[str, Any]]]] = {}
+        self._places: dict[str, Labels] = {}
+        self._looks: dict[str, tuple[int, float]] = {}
+
+    async def instances(self, tags: Labels, zone_ids: Mapping[str, str]) -> tuple[Instance, ...]:
+        """All with these tags; `zone_ids` maps the account's zone names to ids. Raises CloudError."""
+        raw = await self._listed(tags)
+        found = [machines.instance(each, zone_ids, self._places.get(each["InstanceId"], {})) for each in raw]
+        mine = [each for each in found if tags.items() <= dict(each.tags).items()]
+        if await self._look_for_places([each for each in mine if machines.awaits_topology(each)]):
+            return await self.instances(tags, zone_ids)
+        return tuple(mine)
+
+    def drop(self) -> None:
+        """What is listed from now on was asked for after now."""
+        self._lists.clear()
+
+    async def _listed(self, tags: Labels) -> list[Mapping[str, Any]]:
+        wide = {TAG_INSTALLATION: tags[TAG_INSTALLATION]} if TAG_INSTALLATION in tags else tags
+        key = tuple(sorted(wide.items()))
+        async with self._lock:
+            asked = asyncio.get_running_loop().time()
+            at, found = self._lists.get(key, (float("-inf"), []))
+            if asked - at >= FRESH:
+                filters = [{"Name": f"tag:{name}", "Values": [value]} for name, value in key]
+                calls = await self._calls.pages(Op.INSTANCES, "Reservations", Filters=filters, MaxResults=1000)
+                found = [each for call in calls for each in call.get("Instances") or ()]
+                self._lists[key] = (asked, found)
+            return found
+
+    async def _look_for_places(self, waiting: Sequence[Instance]) -> bool:
+        """Whether anything new was learnt. What can't be learnt now is asked again later, less and less often."""
+        now = asyncio.get_running_loop().time()
+        due = [each.id for each in waiting if self._due(each.id, now)][:AT_ONCE]
+        if not due:
+            return False
+        for identity in due:
+            looks = self._looks.get(identity, (0, now))[0]
+            self._looks[identity] = (looks + 1, now + min(LONGEST_LOOK, FIRST_LOOK * 2**looks))
+        try:
+            told = await self._calls.pages(Op.INSTANCE_TOPOLOGY, "Instances", InstanceIds=due)
+        except CloudError:
+            return False
+        places = {each["InstanceId"]: labels for each in told if (labels := topology.of_item(each))}
+        self._places |= places
+        return bool(places)
+
+    def _due(self, identity: str, now: float) -> bool:
+        looks, at = self._looks.get(identity, (0, now))
+        return looks < MOST_LOOKS and now >= at
