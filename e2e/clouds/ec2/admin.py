@@ -148,6 +148,7 @@ class Admin:
             "visible": each.shows(now),
             "holdsSlot": each.holds(now),
             "joined": each.joined,
+            "problem": each.problem,
         }
 
 

@@ -5,6 +5,7 @@ import json
 import threading
 import urllib.request
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,12 +21,15 @@ START_SECONDS = 30.0
 
 
 class Ec2:
-    """A context manager. `state` is the content of a state file; all methods block."""
+    """A context manager. `state` is the content of a state file, `kubeconfig` of a cluster that the instances join.
 
-    def __init__(self, state: Mapping[str, Any] | None = None, *, port: int = 0) -> None:
+    All methods block.
+    """
+
+    def __init__(self, state: Mapping[str, Any] | None = None, *, port: int = 0, kubeconfig: Path | None = None) -> None:
         self.endpoint = ""
         self.service = Service(Account(msgspec.convert(state or {}, Change)), Clock())
-        self._port = port
+        self._port, self._kubeconfig = port, kubeconfig
         self._loop = asyncio.new_event_loop()
         self._open = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ec2-stand-in", daemon=True)
@@ -81,7 +85,7 @@ class Ec2:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = Server(self.service, port=self._port)
+        server = Server(self.service, port=self._port, kubeconfig=self._kubeconfig)
         self.endpoint = self._loop.run_until_complete(server.open())
         self._open.set()
         self._loop.run_forever()

@@ -57,6 +57,7 @@ class Instance:
     terminated: datetime | None = None
     released: datetime | None = None
     reason: tuple[str, str] = ("", "")
+    problem: str = ""  # why it never becomes a Node
     joined: bool = False
     plugged: datetime | None = None
     published: bool = False

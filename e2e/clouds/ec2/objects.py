@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from provisioner.clouds.simulated.wire import Count, Instant, Strict
+from provisioner.clouds.simulated.wire import Count, Instant, Strict, Taint
 
 State = Literal[
     "active",
@@ -180,6 +180,8 @@ class Settings(Strict, frozen=True, kw_only=True):
     denied: tuple[str, ...] = ()  # operations that the caller has no permission for
     token_of_terminated: Literal["error", "instances"] = "error"
     readiness: bool = True  # False: nodes join and never become Ready
+    device_plugin: Annotated[str, Meta(pattern="^[^/]+/[^/]+$")] = "kube-system/nvidia-device-plugin"
+    startup_taints: tuple[Taint, ...] = ()  # removed from a Node once its devices are there
 
 
 class Change(Strict, frozen=True, kw_only=True):

@@ -1,21 +1,30 @@
-"""The HTTP server: every service at `/`, the admin API below `/_admin`."""
+"""The HTTP server: every service at `/`, the admin API below `/_admin`; with a kubeconfig, the instances' Nodes."""
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 
 from aiohttp import web
 
 from e2e.clouds.ec2.admin import Admin
 from e2e.clouds.ec2.errors import AwsError
+from e2e.clouds.ec2.nodes import Ec2Site
 from e2e.clouds.ec2.service import Service
 from e2e.clouds.ec2.wire import Answer, Call, decode, encode_error, service_of
+from provisioner.clouds.simulated.cluster import Cluster
+from runtime.client import Client
+from runtime.settings import ClientSettings
 
 
 class Server:
-    """Serves until closed. Without a port the kernel chooses one."""
+    """Serves until closed. Without a port the kernel chooses one; without a kubeconfig no instance becomes a Node."""
 
-    def __init__(self, service: Service, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, service: Service, host: str = "127.0.0.1", port: int = 0, kubeconfig: Path | None = None) -> None:
         self._service = service
         self._host, self._port = host, port
+        self._kubeconfig = kubeconfig
+        self._client: Client | None = None
+        self._kubelets: asyncio.Task[None] | None = None
         app = web.Application()
         app.add_routes([web.post("/", self._call), *Admin(service).routes()])
         self._runner = web.AppRunner(app, shutdown_timeout=1)
@@ -24,10 +33,19 @@ class Server:
         """Returns the endpoint."""
         await self._runner.setup()
         await web.TCPSite(self._runner, self._host, self._port).start()
+        if self._kubeconfig is not None:
+            self._client = await Client.connect(ClientSettings(kubeconfig=str(self._kubeconfig)))
+            self._kubelets = asyncio.create_task(Cluster(Ec2Site(self._service), self._client).run(), name="kubelets")
         host, port = self._runner.addresses[0][:2]
         return f"http://{host}:{port}"
 
     async def close(self) -> None:
+        if self._kubelets is not None:
+            self._kubelets.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._kubelets
+        if self._client is not None:
+            await self._client.close()
         await self._runner.cleanup()
 
     async def _call(self, request: web.Request) -> web.StreamResponse:

@@ -7,10 +7,10 @@ work and does it again without harm. A Node that somebody deletes stays away, as
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol
 
 from kube.resources import NODES, PODS
-from provisioner.clouds.simulated.nodes import TaintKey, Work, plugin_nodes, with_devices, without_taints
+from provisioner.clouds.simulated.nodes import M, TaintKey, Work, plugin_nodes, with_devices, without_taints
 from runtime.client import Client, Resource
 from runtime.errors import AlreadyExists, ApiError, Invalid, NotFound, TransportError
 from runtime.logging import get_logger
@@ -27,16 +27,6 @@ Step = Literal["joined", "refused", "plugged", "published", "removed"]
 """How far a machine's Node has come; one that is refused never joins."""
 
 
-class Named(Protocol):
-    """A machine; its id is its Node's name."""
-
-    @property
-    def id(self) -> str: ...
-
-
-M = TypeVar("M", bound=Named)
-
-
 class Site(Protocol[M]):
     """Where the machines stand. `device_plugin` is namespace/name of the DaemonSet that devices wait for."""
 
@@ -44,6 +34,10 @@ class Site(Protocol[M]):
     def device_plugin(self) -> str: ...
 
     async def due(self) -> Work[M]: ...
+
+    def name(self, machine: M) -> str:
+        """Of its Node."""
+        ...
 
     def node(self, machine: M) -> dict[str, Any]: ...
 
@@ -82,9 +76,9 @@ class Cluster(Generic[M]):
         try:
             await self._client.create(_NODES, self._site.node(machine))
         except AlreadyExists:
-            _log.info("node is there already", instance=machine.id)
+            _log.info("node is there already", node=self._site.name(machine))
         except Invalid as error:
-            _log.error("node refused, it never joins", instance=machine.id, error=str(error))
+            _log.error("node refused, it never joins", node=self._site.name(machine), error=str(error))
             await self._site.note(machine, "refused")
             return
         await self._site.note(machine, "joined")
@@ -97,25 +91,27 @@ class Cluster(Generic[M]):
             _log.warning("pods can't be listed", error=str(error))
             return []
         names = plugin_nodes(name, pods)
-        return [machine for machine in waiting if machine.id in names]
+        return [machine for machine in waiting if self._site.name(machine) in names]
 
     async def _see_plugin(self, machine: M) -> None:
         await self._site.note(machine, "plugged")
 
     async def _publish(self, machine: M) -> None:
+        name = self._site.name(machine)
         try:
-            await self._client.patch(_NODES, machine.id, with_devices(self._site.devices(machine)), subresource="status")
-            there = await self._client.get(_NODES, machine.id)
+            await self._client.patch(_NODES, name, with_devices(self._site.devices(machine)), subresource="status")
+            there = await self._client.get(_NODES, name)
             if (patch := without_taints(self._site.startup_taints(machine), there)) is not None:
-                await self._client.patch(_NODES, machine.id, patch)
+                await self._client.patch(_NODES, name, patch)
         except NotFound:
-            _log.info("node was deleted, its machine runs on", instance=machine.id)
+            _log.info("node was deleted, its machine runs on", node=name)
         await self._site.note(machine, "published")
 
     async def _remove(self, machine: M) -> None:
         """The Node first, so that no DaemonSet puts a new pod there; then what ran on it."""
-        await _gone(self._client.delete(_NODES, machine.id))
-        for pod in await self._client.list(_PODS, field_selector=f"spec.nodeName={machine.id}"):
+        name = self._site.name(machine)
+        await _gone(self._client.delete(_NODES, name))
+        for pod in await self._client.list(_PODS, field_selector=f"spec.nodeName={name}"):
             meta = pod["metadata"]
             await _gone(self._client.delete(_PODS, meta["name"], meta["namespace"], uid=meta["uid"], grace=0))
         await self._site.note(machine, "removed")
@@ -129,7 +125,7 @@ class Cluster(Generic[M]):
                 try:
                     await act(machine)
                 except (ApiError, TransportError) as error:
-                    _log.warning("tried again later", instance=machine.id, error=str(error))
+                    _log.warning("tried again later", node=self._site.name(machine), error=str(error))
 
         async with asyncio.TaskGroup() as group:
             for machine in machines:

@@ -26,6 +26,9 @@ class EngineSite:
     async def due(self) -> Work[Machine]:
         return await self._engine.do(due)
 
+    def name(self, machine: Machine) -> str:
+        return machine.id
+
     def node(self, machine: Machine) -> dict[str, Any]:
         return node(self._config, machine)
 
