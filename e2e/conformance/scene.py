@@ -3,8 +3,12 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from e2e import ports
 from e2e.api import path
 from e2e.cluster import KUEUE, Cluster, Json, eventually, made, status_of
 from e2e.stack import Program
@@ -200,8 +204,9 @@ def requeue_at(cluster: Cluster) -> str:
 
 
 def managed(cluster: Cluster, **spec: Any) -> None:
-    """A queue whose check refers to a ProvisioningRequestConfig with these fields."""
-    cluster.queue(parameters={"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace})
+    """A queue whose check refers to a ProvisioningRequestConfig with these fields; its policy opens `runDuration`."""
+    reference = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace}
+    cluster.queue(parameters=reference, userOverrides=["runDuration"])
     config(cluster, **spec)
     eventually(lambda: cluster.active().get("status") == "True")
 
@@ -214,3 +219,25 @@ def stopped(admission: Program) -> Iterator[None]:
         yield
     finally:
         admission.start()
+
+
+@contextmanager
+def another(kubeconfig: Path, directory: Path) -> Iterator[Program]:
+    """One more admission service. It leads at the same time as any other, for its Lease is another one."""
+    address = f"127.0.0.1:{ports.take()[0]}"
+    settings = {
+        "apiVersion": "config.corral.dev/v1alpha1",
+        "kind": "Configuration",
+        "health": {"bindAddress": address},
+        "metrics": {"bindAddress": address},
+        "leaderElection": {"resourceNamespace": "default"},
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+    }
+    path = directory / "another.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    program = Program("admission", path, directory / "another.log", f"http://{address}/readyz", {})
+    program.start()
+    try:
+        yield program
+    finally:
+        assert program.stop() == 0, program.tail()

@@ -6,12 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
-from e2e import ports
 from e2e.cluster import Cluster, eventually, holds, made, status_of
 from e2e.conformance.contest import is_true
-from e2e.conformance.scene import by_hand, now, pod_set
+from e2e.conformance.scene import another, by_hand, now, pod_set
 from e2e.stack import ROOT, Program
 from kube import resources
 
@@ -107,28 +105,6 @@ def test_an_event_tells_what_was_written(cluster: Cluster) -> None:
     words = f"Admission check {cluster.namespace} updated state from Pending to Ready with message: 4 nodes in rack r1"
     eventually(lambda: updates(cluster))
     assert updates(cluster) == [words]
-
-
-@contextmanager
-def another(kubeconfig: Path, directory: Path) -> Iterator[Program]:
-    """A second admission service that leads at the same time, for its Lease is another one."""
-    address = f"127.0.0.1:{ports.take()[0]}"
-    settings = {
-        "apiVersion": "config.corral.dev/v1alpha1",
-        "kind": "Configuration",
-        "health": {"bindAddress": address},
-        "metrics": {"bindAddress": address},
-        "leaderElection": {"resourceNamespace": "default"},
-        "clientConnection": {"kubeconfig": str(kubeconfig)},
-    }
-    path = directory / "another.yaml"
-    path.write_text(yaml.safe_dump(settings))
-    program = Program("admission", path, directory / "another.log", f"http://{address}/readyz", {})
-    program.start()
-    try:
-        yield program
-    finally:
-        assert program.stop() == 0, program.tail()
 
 
 def refused(cluster: Cluster) -> int:

@@ -3,46 +3,15 @@ how a delayed topology holds up admission. What Kueue's own check does with the 
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from e2e.cluster import KUEUE, Cluster, Json, eventually, holds, made, status_of
-from e2e.conformance.scene import config, suspended
+from e2e.cluster import Cluster, Json, eventually, holds
+from e2e.conformance.places import assignment, kueues_check, node, with_topology
+from e2e.conformance.scene import suspended
 from kube import resources
 
-RACK, HOST = "e2e.corral.dev/rack", "kubernetes.io/hostname"
 GATE, OWN = "kueue.x-k8s.io/topology", "example.com/own"
-IN_TREE = "kueue.x-k8s.io/provisioning-request"
-
-
-@contextmanager
-def node(cluster: Cluster) -> Iterator[str]:
-    """A node of the queue's flavor with room for one pod of a job."""
-    name = f"{cluster.namespace}-1"
-    item = made("v1", "Node", name, spec={})
-    item["metadata"] |= {
-        "labels": {HOST: name, RACK: "r", "pool": cluster.namespace},
-        "annotations": {"kwok.x-k8s.io/node": "fake"},
-    }
-    room = {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"}
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(item | {"status": {"allocatable": room, "capacity": room}}))
-    try:
-        yield name
-    finally:
-        cluster.kubectl("delete", "node", name, "--wait=false")
-
-
-def with_topology(cluster: Cluster) -> None:
-    """The queue's flavor gets a topology, so that Kueue places all its pods."""
-    cluster.apply(made(KUEUE, "Topology", cluster.namespace, spec={"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}))
-    cluster.api.merge(resources.RESOURCE_FLAVORS, "", cluster.namespace, {"spec": {"topologyName": cluster.namespace}})
-
-
-def assignment(cluster: Cluster) -> Json:
-    found: list[Json] = (status_of(cluster.workload()).get("admission") or {}).get("podSetAssignments") or [{}]
-    return found[0]
 
 
 @pytest.mark.row("3.8-09")
@@ -105,10 +74,7 @@ def test_a_flavor_without_a_topology_adds_no_gate(cluster: Cluster) -> None:
 @pytest.mark.row("3.9-11")
 def test_a_delayed_topology_holds_up_admission(cluster: Cluster) -> None:
     """Kueue's own check with our class: Ready is not enough until there is a node."""
-    config(cluster)
-    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace}
-    cluster.queue(controller=IN_TREE, parameters=parameters)
-    with_topology(cluster)
+    kueues_check(cluster)
     cluster.job(pods=1)
     [request] = eventually(cluster.requests)
     cluster.provision(request)
