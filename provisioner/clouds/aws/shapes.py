@@ -25,19 +25,26 @@ _EVICTION = 100 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """A network card: how many interfaces it takes, and of which kinds ("interface", "efa", "efa-only")."""
+
+    room: int = 1
+    kinds: tuple[str, ...] = ("interface",)
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceType:
-    """What matters of one type. `cards`: how many interfaces each network card takes; `efas`: how many EFAs it has at most."""
+    """What matters of one type. `efas`: how many EFA interfaces it takes at most, on all cards."""
 
     name: str
     cpus: int
     memory: int
     gpus: int = 0
     accelerators: int = 0
-    cards: tuple[int, ...] = (1,)
+    cards: tuple[Card, ...] = (Card(),)
     addresses: int = 2
     efas: int = 0
     arch: str = "amd64"
-    capacity_blocks: bool = False
 
 
 def parse(answer: Mapping[str, Any]) -> InstanceType:
@@ -52,12 +59,15 @@ def parse(answer: Mapping[str, Any]) -> InstanceType:
         memory=answer["MemoryInfo"]["SizeInMiB"] * _MIB,
         gpus=sum(each.get("Count", 0) for each in devices),
         accelerators=sum(each.get("Count", 0) for each in (answer.get("NeuronInfo") or {}).get("NeuronDevices") or []),
-        cards=tuple(card.get("MaximumNetworkInterfaces", 1) for card in cards) or (network.get("MaximumNetworkInterfaces", 1),),
+        cards=tuple(map(_card, cards)) or (Card(network.get("MaximumNetworkInterfaces", 1)),),
         addresses=network.get("Ipv4AddressesPerInterface", 2),
         efas=(network.get("EfaInfo") or {}).get("MaximumEfaInterfaces", 0) if network.get("EfaSupported") else 0,
         arch="arm64" if "arm64" in arches else "amd64",
-        capacity_blocks="capacity-block" in (answer.get("SupportedUsageClasses") or []),
     )
+
+
+def _card(answer: Mapping[str, Any]) -> Card:
+    return Card(answer.get("MaximumNetworkInterfaces", 1), tuple(answer.get("InterfaceTypes") or ("interface",)))
 
 
 def shape(kind: InstanceType, provider: AwsProvider) -> CloudShape:
@@ -80,7 +90,7 @@ def shape(kind: InstanceType, provider: AwsProvider) -> CloudShape:
 
 def pods(kind: InstanceType) -> int:
     """As many as the first card's interfaces have addresses for, and two on the host's network (amazon-eks-ami, eni-max-pods)."""
-    return kind.cards[0] * (kind.addresses - 1) + 2
+    return kind.cards[0].room * (kind.addresses - 1) + 2
 
 
 def _allocatable(kind: InstanceType, provider: AwsProvider) -> dict[str, int]:

@@ -11,13 +11,15 @@ from provisioner.clouds.aws import interfaces, orders, userdata
 from provisioner.clouds.aws.account import Subnet, Template
 from provisioner.clouds.aws.operations import Op
 from provisioner.clouds.aws.orders import Site
-from provisioner.clouds.aws.shapes import InstanceType
+from provisioner.clouds.aws.shapes import Card, InstanceType
 from provisioner.clouds.base import Order
 
 NODE_CONFIG = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}"
-P5 = InstanceType("p5.48xlarge", 192, 2**41, gpus=8, cards=(2, *[1] * 31), addresses=50, efas=32)
-P4 = InstanceType("p4d.24xlarge", 96, 2**40, gpus=8, cards=(15, 15, 15, 15), addresses=50, efas=4)
-G6 = InstanceType("g6.xlarge", 4, 2**34, gpus=1, cards=(4,), addresses=15)
+ANY, OLD = ("interface", "efa", "efa-only"), ("interface", "efa")
+P5 = InstanceType("p5.48xlarge", 192, 2**41, gpus=8, cards=(Card(2, ANY), *[Card(1, ANY)] * 31), addresses=50, efas=32)
+P4 = InstanceType("p4d.24xlarge", 96, 2**40, gpus=8, cards=(Card(15, OLD),) * 4, addresses=50, efas=4)
+B300 = InstanceType("p6-b300.48xlarge", 192, 2**42, gpus=8, cards=(Card(4), *[Card(4, ANY)] * 16), addresses=50, efas=16)
+G6 = InstanceType("g6.xlarge", 4, 2**34, gpus=1, cards=(Card(4),), addresses=15)
 SITE = Site(
     cluster="train",
     template=Template("lt-1", "7", user_data=NODE_CONFIG, groups=("sg-1",), has_interfaces=True, image="ami-1"),
@@ -107,6 +109,7 @@ def test_instances_volumes_and_interfaces_are_tagged_at_launch_with_what_was_ord
     [
         pytest.param(P5, [("efa", 0, 0), *(("efa-only", card, 1) for card in range(1, 32))], id="p5"),
         pytest.param(P4, [("efa", 0, 0), ("efa", 1, 1), ("efa", 2, 1), ("efa", 3, 1)], id="libfabric-6: p4d"),
+        pytest.param(B300, [("interface", 0, 0), *(("efa-only", card, 1) for card in range(1, 17))], id="first card without EFA"),
         pytest.param(G6, [(None, None, 0)], id="no EFA"),
     ],
 )
