@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: agreement bench-admission bench-optimality demo test lint types contracts unit e2e e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner conformance
+.PHONY: agreement bench-admission bench-optimality bench-repair demo test lint types contracts unit e2e e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner conformance
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
@@ -66,6 +66,10 @@ agreement: $(READY)
 conformance: $(READY)
 	$(BIN)/python -m e2e.controlplane build
 	$(BIN)/python -m e2e.conformance
+
+# A gang of 250 machines of which one in a hundred is bad, in virtual time: N seeds without and with spares; a quarter of an hour.
+bench-repair: $(READY)
+	$(BIN)/python -m bench.repair --seeds $(or $(N),100) --seed $(or $(SEED),1)
 
 install: $(READY)
 

@@ -58,8 +58,8 @@ class NodeCondition(Strict, frozen=True, kw_only=True):
     """A condition in a Node's status."""
 
     type: str
-    status: Literal["True", "False", "Unknown"] = "True"
-    reason: str = "Simulated"
+    status: Literal["True", "False", "Unknown"]
+    reason: str = ""
     message: str = ""
 
 
