@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from corral.asked import Standing, held, since, standing, told
 from corral.facts import Facts
+from corral.pools import allowed, figures
 from corral.quota import waits_for_quota
 from corral.reading import left_out
 from corral.traps import flavor_traps
@@ -77,6 +78,9 @@ def _check(facts: Facts, state: AdmissionCheckState) -> Iterator[str]:
         words = state.message or "its ProvisioningRequest is still to be written: does the service that serves the check run?"
         found = Standing("", state.last_transition_time, words)
     yield from told(found, state.state.upper() if found.over else "WAITING", facts.now, of)
+    if request:
+        may = allowed(request, facts.pools, facts.policies, facts.workload.priority_class)
+        yield from figures(found, may)
     yield from held(facts.booking(request))
 
 

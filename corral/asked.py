@@ -56,8 +56,8 @@ def told(found: Standing, word: str, now: datetime, of: str = "") -> Iterator[st
     yield from (f"  to do: {line}" for line in remedy(found.reason, found.message))
 
 
-def bare(request: ProvisioningRequest, booking: Booking | None, now: datetime) -> Iterator[str]:
-    """Of a request that no Workload stands behind."""
+def bare(request: ProvisioningRequest, now: datetime) -> Iterator[str]:
+    """Of a request that no Workload stands behind, its booking apart."""
     name, found = f"provreq/{request.metadata.name}", standing(request)
     if request.spec.provisioning_class_name != CLASS:
         yield f"UNKNOWN {name}: its class is {request.spec.provisioning_class_name}, Corral serves {CLASS}"
@@ -65,7 +65,6 @@ def bare(request: ProvisioningRequest, booking: Booking | None, now: datetime) -
     yield from told(found, "PROVISIONED" if found.provisioned else "FAILED" if found.over else "WAITING", now)
     if found.over:
         yield "  no request is tried twice: make a new one"
-    yield from held(booking)
 
 
 def held(booking: Booking | None) -> Iterator[str]:

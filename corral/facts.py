@@ -16,7 +16,7 @@ from kube.kueue import (
     ResourceFlavor,
     Workload,
 )
-from kube.ours import Booking, CapacityPool
+from kube.ours import Booking, CapacityPolicy, CapacityPool
 from kube.resources import Kind
 from provisioner.producers import KUEUE_CONTROLLER, check_of, workload_uid
 from provisioner.state import CLASS, CONTROLLER
@@ -36,6 +36,7 @@ class Facts:
     queue: ClusterQueue | None = None
     flavors: tuple[ResourceFlavor, ...] = ()
     pools: tuple[CapacityPool, ...] = ()
+    policies: tuple[CapacityPolicy, ...] = ()
     requests: tuple[ProvisioningRequest, ...] = ()
     bookings: Mapping[str, Booking] = field(default_factory=dict)
     checks: frozenset[str] = frozenset()
@@ -62,6 +63,7 @@ async def gathered(reader: Reader, workloads: Sequence[Workload], now: datetime)
     requests = await reader.all(resources.PROVISIONING_REQUESTS, ProvisioningRequest, namespace)
     bookings = await newest_bookings(reader)
     pools = await reader.all(resources.CAPACITY_POOLS, CapacityPool)
+    policies = await reader.all(resources.CAPACITY_POLICIES, CapacityPolicy)
     checks = await _checks(reader)
     stuck = any(not each.quota_reserved for each in workloads)
     flavors = await reader.all(resources.RESOURCE_FLAVORS, ResourceFlavor) if stuck else ()
@@ -70,7 +72,7 @@ async def gathered(reader: Reader, workloads: Sequence[Workload], now: datetime)
         mine = _requests(workload, requests)
         queue, rejection = await _queue(reader, workload), await _rejection(reader, workload)
         served = _served(workload, mine, checks)
-        found.append(Facts(now, workload, queue, flavors, pools, mine, bookings, served, rejection))
+        found.append(Facts(now, workload, queue, flavors, pools, policies, mine, bookings, served, rejection))
     return [replace(each, hidden=tuple(sorted(reader.hidden))) for each in found]
 
 

@@ -4,17 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from capacity.model import ReservationUse
 from capacity.quantity import show
 from capacity.why.explain import account
 from corral.asked import since
+from corral.pools import allowed, reservations, use
 from corral.reading import left_out
 from corral.targets import NODE, POOL, RESERVATION
 from kube import core, nodes
 from kube.autoscaling import ProvisioningRequest
-from kube.ours import Booking, CapacityPolicy, CapacityPool, ReservationStatus
+from kube.ours import Booking, CapacityPolicy, CapacityPool
 from kube.pools import selects
-from provisioner.parameters import DEFAULT_POLICY
 from provisioner.state import CLASS
 
 MOST = 10
@@ -54,7 +53,7 @@ def _reservation(estate: Estate) -> Iterator[str]:
     one = found[0][1]
     times = "".join(f", {word} {at}" for word, at in (("starts", one.starts), ("ends", one.ends)) if at)
     yield f"RESERVATION {one.id}: {one.total} x {one.shape} in {one.zone}, pool {' and '.join(pools)}{times}"
-    yield f"  {account(_use(one))}"
+    yield f"  {account(use(one))}"
     yield from _held(estate, lambda booking: _machines(booking, reservation=estate.name))
     yield from _waiting(estate, pools)
 
@@ -69,7 +68,7 @@ def _pool(estate: Estate) -> Iterator[str]:
     counts = pool.status.nodes
     yield f"POOL {estate.name}: {pool.spec.mode}" + (f", {ready.reason}: {ready.message}" if ready else ", not looked at yet")
     yield f"  nodes: {counts.launched} launched, {counts.adopted} adopted; {counts.booked} booked, {counts.idle} idle"
-    yield from (f"  {account(_use(one))}" for one in pool.status.reservations)
+    yield from (f"  {line}" for line in reservations(pool))
     for one in pool.status.offerings:
         if one.capacity_type == "on-demand":
             why = f": {one.unavailable}" if one.unavailable else ""
@@ -149,7 +148,12 @@ def _gang(booking: Booking) -> str:
 
 def _waiting(estate: Estate, pools: list[str]) -> Iterator[str]:
     """Requests that wait and whose policy lets them use one of these pools, the oldest first."""
-    waiting = [(begun, request) for request in estate.requests if (begun := _waits(request)) and _may_use(request, estate, pools)]
+    waiting = [
+        (begun, request)
+        for request in estate.requests
+        if (begun := _waits(request))
+        and any(pool.metadata.name in pools for pool in allowed(request, estate.pools, estate.policies))
+    ]
     ordered = sorted(waiting, key=lambda item: (item[0], item[1].metadata.namespace, item[1].metadata.name))
     for begun, request in ordered[:MOST]:
         told = next(one for one in request.status.conditions if one.type == "Provisioned")
@@ -168,14 +172,3 @@ def _waits(request: ProvisioningRequest) -> str:
     over = any(name in states and states[name].status == "True" for name in ("Failed", "BookingExpired", "CapacityRevoked"))
     ours = request.spec.provisioning_class_name == CLASS
     return told.last_transition_time if ours and told and told.status == "False" and not over else ""
-
-
-def _may_use(request: ProvisioningRequest, estate: Estate, pools: list[str]) -> bool:
-    """As its policy says; one whose policy can't be read may use any."""
-    name = request.spec.parameters.get("policy") or DEFAULT_POLICY
-    allowed = next((policy.spec.pools for policy in estate.policies if policy.metadata.name == name), ())
-    return not allowed or bool(set(allowed) & set(pools))
-
-
-def _use(one: ReservationStatus) -> ReservationUse:
-    return ReservationUse(one.id, one.shape, one.zone, one.total, one.booked, one.outside, one.quarantined, one.spare, one.free)

@@ -10,6 +10,7 @@ from corral import asked
 from corral.answer import answer
 from corral.facts import Facts, gathered, newest_bookings
 from corral.holdings import Estate, tell
+from corral.pools import allowed, figures
 from corral.reading import Reader, left_out
 from corral.search import Found, find
 from corral.targets import HOLDINGS, NODE, Target, TargetError, target
@@ -18,6 +19,7 @@ from kube.autoscaling import ProvisioningRequest
 from kube.core import Node, Pod
 from kube.ours import Booking, CapacityPolicy, CapacityPool
 from provisioner.producers import stated
+from provisioner.state import CLASS
 from runtime.client import Client
 from runtime.errors import ApiError, TransportError
 from runtime.settings import ClientSettings, SettingsError
@@ -66,7 +68,8 @@ async def why(reader: Reader, wanted: Target, namespace: str) -> str:
         return tell(await _estate(reader, wanted))
     found, now = await find(reader, wanted, namespace), datetime.now(UTC)
     if found.workloads:
-        return "\n\n".join(_answers(await gathered(reader, found.workloads, now)))
+        facts = await gathered(reader, found.workloads, now)
+        return "\n".join(["\n\n".join(_answers(facts)), *_itself(found.request, facts)])
     return "\n".join([*found.missed, *(await _alone(reader, found, now)), *left_out(sorted(reader.hidden))])
 
 
@@ -82,16 +85,25 @@ def _answers(all_: Sequence[Facts]) -> Iterator[str]:
         yield f"and {len(ordered) - MOST} more Workloads, of which {sum(f.workload.admitted for f in ordered[MOST:])} run"
 
 
+def _itself(request: ProvisioningRequest | None, all_: Sequence[Facts]) -> Iterator[str]:
+    """Of a request that was asked about and isn't one of those that were told."""
+    if request and request not in [facts.request(state.name) for facts in all_ for state in facts.states]:
+        class_, said = request.spec.provisioning_class_name, asked.standing(request)
+        why = f"an earlier attempt: {said.reason}: {said.message}" if class_ == CLASS else f"class {class_}, not Corral's"
+        yield f"  provreq/{request.metadata.name} itself is of {why}"
+
+
 async def _alone(reader: Reader, found: Found, now: datetime) -> Sequence[str]:
     """A request without its Workload."""
     request = found.request
     if request is None:
         return ()
-    bookings = await newest_bookings(reader)
-    lines = list(asked.bare(request, bookings.get(request.metadata.uid), now))
+    pools = await reader.all(resources.CAPACITY_POOLS, CapacityPool)
+    may = allowed(request, pools, await reader.all(resources.CAPACITY_POLICIES, CapacityPolicy))
+    booking = (await newest_bookings(reader)).get(request.metadata.uid)
     said = stated(request)
     gone = [f"  Workload {said.workload}, for which it was made, is not there any more"] if said else []
-    return [*lines[:1], *gone, *lines[1:]]
+    return [*asked.bare(request, now), *gone, *figures(asked.standing(request), may), *asked.held(booking)]
 
 
 async def _estate(reader: Reader, wanted: Target) -> Estate:

@@ -126,17 +126,27 @@ def test_a_bare_request(corner: Scenario) -> None:
 
 
 def test_each_of_two_checks_with_its_own_request(corner: Scenario) -> None:
+    """One for each flavor, the flavors by zone; the Workload has a pod set for each."""
     corner.set_up(sources=("reserved",), policy=PATIENT)
     none_free(corner)
-    second = f"{corner.name}-second"
     parameters = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": corner.name}
-    corner.apply(kueue_check.made("AdmissionCheck", second, {"controllerName": "corral.dev/capacity", "parameters": parameters}))
-    queue = corner.queue()
-    queue["admissionChecksStrategy"]["admissionChecks"].append({"name": second})
+    queue, sides = corner.queue(), {zone: f"{corner.name}-{zone}" for zone in ("east", "west")}
+    for zone, name in sides.items():
+        corner.apply(kueue_check.made("ResourceFlavor", name, {"nodeLabels": {ZONE: zone}, "tolerations": [kueue_check.GPU]}))
+        corner.apply(
+            kueue_check.made("AdmissionCheck", name, {"controllerName": "corral.dev/capacity", "parameters": parameters})
+        )
+    [group] = queue["resourceGroups"]
+    group["flavors"] = [{**group["flavors"][0], "name": name} for name in sides.values()]
+    queue["admissionChecksStrategy"]["admissionChecks"] = [{"name": name, "onFlavors": [name]} for name in sides.values()]
     corner.apply(kueue_check.made("ClusterQueue", corner.name, queue))
-    corner.job("both", 2)
-    lines = told(corner, "job/both", f"(check {corner.name})", f"(check {second})")
+    pods = [
+        {"name": zone, "count": 2, "template": {"spec": {**corner.pod_spec(), "nodeSelector": {ZONE: zone}}}} for zone in sides
+    ]
+    corner.apply(kueue_check.made("Workload", "both", {"queueName": "q", "podSets": pods}, corner.namespace))
+    lines = told(corner, "workload/both", *(f"(check {name})" for name in sides.values()))
     assert [line.split()[0] for line in lines if "(check " in line] == ["WAITING", "WAITING"]
+    assert len(corner.requests()) == 2
 
 
 # --- what it is called ----------------------------------------------------------------------------------------------------

@@ -28,7 +28,9 @@ class Room:
             return self
         nodes = tuple(node for node in here.nodes if node.pool in pools)
         bystanders = (*here.bystanders, *map(_bystander, others))
-        return Room(stocked(replace(here, nodes=nodes, offerings=offerings, bystanders=bystanders)))
+        named = {each.reservation for each in (*nodes, *offerings)}
+        uses = tuple(use for use in here.reservations if use.name in named)
+        return Room(stocked(replace(here, nodes=nodes, offerings=offerings, bystanders=bystanders, reservations=uses)))
 
     def without(self, names: frozenset[str], holder: str) -> "Room":
         """The room less the nodes and offerings that a gang further ahead waits for."""

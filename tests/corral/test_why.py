@@ -108,6 +108,22 @@ async def test_several_checks_are_told_each_with_its_newest_request() -> None:
     assert lines[2:] == ["  waits for check budget as well, which is not Corral's: Pending: asks the boss"]
 
 
+async def test_a_request_of_an_earlier_attempt() -> None:
+    """The workload is told as it stands now, and what became of the request that was named."""
+    failed = condition("Failed", reason="GangIncomplete", message="2 of 6")
+    past = request("llm-0", failed, of="job-llm", for_="cpu")
+    past["metadata"]["creationTimestamp"] = "2026-08-01T00:00:00Z"
+    first, *_, last = await told({**TWO, "provisioningrequests": [past, *TWO["provisioningrequests"]]}, "provreq/llm-0")
+    assert first.startswith("WAITING TopologyUnsatisfied ")
+    assert last == "  provreq/llm-0 itself is of an earlier attempt: GangIncomplete: 2 of 6"
+
+
+async def test_a_request_of_kueues_check_for_another_class() -> None:
+    requests = [by_kueue("job-llm-tas-1", class_="queued.gke.io")]
+    *_, last = await told({**TAS, "provisioningrequestconfigs": [], "provisioningrequests": requests}, "provreq/job-llm-tas-1")
+    assert last == "  provreq/job-llm-tas-1 itself is of class queued.gke.io, not Corral's"
+
+
 async def test_a_check_that_is_ready_beside_one_that_waits() -> None:
     ready = workload("job-llm", LLM, checks=(entry("gpu", "Ready", "all 3 machines are ready"), entry("cpu")))
     held = [booking("bk-1", "llm-gpu", "Provisioned", machine("m", "Ready"))]
@@ -333,3 +349,67 @@ async def test_rights_in_one_namespace_alone_give_the_reason_all_the_same() -> N
     [first, _, last] = await told(CLUSTER, "job/llm", "admissionchecks", "clusterqueues", "bookings", "events", "workloads/*")
     assert first.startswith("WAITING TopologyUnsatisfied ")
     assert last.startswith("  left out, for you have no right to read them: admissionchecks, bookings (")
+
+
+# --- what there is --------------------------------------------------------------------------------------------------------
+
+
+def pool(name: str, *reservations: str) -> Json:
+    used = {"source": "r", "shape": "p5", "zone": "a", "total": 8, "booked": 0, "outside": 8, "quarantined": 0, "free": 0}
+    spec = {"provider": {"simulated": {"endpoint": "http://cloud"}}}
+    return {"metadata": {"name": name}, "spec": spec, "status": {"reservations": [{"id": one, **used} for one in reservations]}}
+
+
+def policy(name: str, *pools: str, **more: Any) -> Json:
+    return {"metadata": {"name": name}, "spec": {"pools": list(pools), **more}}
+
+
+POOLS = [pool("h100", "cr-1"), pool("a100", "cr-2")]
+FULL = "8 = 8 outside + 0 free"
+
+
+@pytest.mark.parametrize(
+    ("message", "policies", "lines"),
+    [
+        pytest.param(
+            "0 of 2 pods can be had now",
+            [policy("default", "h100")],
+            [f"  pool h100: cr-1: {FULL}", "  who holds what: corral why pool/h100"],
+            id="those of its policy",
+        ),
+        pytest.param(
+            f"1 of 2 pods can be had now; cr-1: {FULL}",
+            [policy("default", "h100")],
+            ["  who holds what: corral why pool/h100"],
+            id="said already",
+        ),
+        pytest.param(
+            "0 of 2 pods can be had now",
+            [policy("default", "h100", byPriorityClass=[{"policy": "urgent", "names": ["high"]}]), policy("urgent", "a100")],
+            [f"  pool a100: cr-2: {FULL}", "  who holds what: corral why pool/a100"],
+            id="of the policy that serves its priority class",
+        ),
+        pytest.param(
+            "0 of 2 pods can be had now",
+            [],
+            [
+                f"  pool h100: cr-1: {FULL}",
+                f"  pool a100: cr-2: {FULL}",
+                "  who holds what: corral why pool/h100 | corral why pool/a100",
+            ],
+            id="all where the policy is not known",
+        ),
+    ],
+)
+async def test_the_reservations_that_it_may_use(message: str, policies: list[Json], lines: list[str]) -> None:
+    asks = workload("job-llm", LLM)
+    asks["spec"]["priorityClassRef"] = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
+    waiting = request("llm-1", waits("GangIncomplete", message), of="job-llm")
+    objects = {**CLUSTER, "workloads": [asks], "provisioningrequests": [waiting]}
+    assert (await told({**objects, "capacitypools": POOLS, "capacitypolicies": policies}, "job/llm"))[2:] == lines
+
+
+async def test_the_reservations_that_a_bare_request_may_use() -> None:
+    waiting = request("mine", waits("GangIncomplete", "0 of 2 pods can be had now"))
+    objects = {"provisioningrequests": [waiting], "capacitypools": POOLS, "capacitypolicies": [policy("default", "a100")]}
+    assert (await told(objects, "provreq/mine"))[2] == f"  pool a100: cr-2: {FULL}"

@@ -14,6 +14,7 @@ from capacity.model import (
     Plan,
     PodSet,
     Preferences,
+    ReservationUse,
     Running,
     Shape,
     Shortfall,
@@ -106,6 +107,16 @@ def test_held_places_are_not_there() -> None:
 
 def test_a_room_of_other_pools_is_empty() -> None:
     assert room(8, offering("a", 2)).only(frozenset({"q"})).snapshot.offerings == ()
+
+
+def test_reservations_of_other_pools_are_not_told() -> None:
+    """Those that nothing here is of: their figures are other people's business."""
+    uses = tuple(ReservationUse(name, "h100", "a", 8, 0, 0, 0, 0, 8) for name in ("cr-mine", "cr-node", "cr-other"))
+    mine = replace(offering("a", 2), reservation="cr-mine")
+    other = replace(offering("b", 2), pool="q", reservation="cr-other")
+    node = Node("n", "p", ROOM, {}, reservation="cr-node")
+    base = Room(Snapshot(now=0, nodes=(node,), offerings=(mine, other), reservations=uses))
+    assert base.only(frozenset({"p"})).snapshot.reservations == uses[:2]
 
 
 def test_nodes_of_other_pools_stay_as_bystanders() -> None:
