@@ -1,50 +1,25 @@
 """Who waits, and at whose cost: a hopeless gang of high priority, and a big one before a stream of small ones, all for real."""
 
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from e2e.api import Watch, path
+from e2e.history import History, Json
 from e2e.scenario import Scenario, condition, is_true, until
-from kube import resources
-
-Json = dict[str, Any]
 
 
-class History:
-    """All versions of the namespace's Workloads, by the name of the job."""
-
-    def __init__(self, corner: Scenario) -> None:
-        self.versions: dict[str, list[Json]] = {}
-        self._watch = Watch(corner.stack.plane.kubeconfig, path(resources.WORKLOADS, corner.namespace))
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._watch.close()
-        self._thread.join(30)
-
-    def _follow(self) -> None:
-        for line in self._watch:
-            found = json.loads(line)["object"]
-            for owner in found["metadata"].get("ownerReferences") or ():
-                self.versions.setdefault(owner["name"], []).append(found)
-
-    def times(self, job: str, kind: str) -> int:
-        """How often the condition turned True."""
-        return len({condition(each, kind)["lastTransitionTime"] for each in self.versions[job] if is_true(each, kind)})
+def times(history: History, job: str, kind: str) -> int:
+    """How often the condition turned True."""
+    return len({condition(each, kind)["lastTransitionTime"] for each in history.versions[job] if is_true(each, kind)})
 
 
 @pytest.fixture
 def history(corner: Scenario) -> Iterator[History]:
-    made = History(corner)
-    yield made
-    made.close()
+    with History(corner.stack.plane.kubeconfig, corner.namespace) as made:
+        yield made
 
 
 @pytest.fixture
@@ -70,10 +45,11 @@ def limit_quota(corner: Scenario, gpus: int) -> None:
     corner.kubectl("patch", "clusterqueue", corner.name, "--type", "merge", "-p", patch)
 
 
-def in_backoff(corner: Scenario, job: str) -> bool:
-    workload = corner.workload(job)
-    waits = workload["status"].get("requeueState", {}).get("requeueAt")
-    return bool(waits) and condition(workload, "QuotaReserved").get("status") == "False"
+def rests(workload: Json) -> bool:
+    """Whether it is in its backoff, and our entry says so."""
+    status = workload.get("status") or {}
+    waits = status.get("requeueState", {}).get("requeueAt") and condition(workload, "QuotaReserved").get("status") == "False"
+    return bool(waits) and status["admissionChecks"][0]["state"] == "Pending"
 
 
 def test_a_hopeless_gang_of_high_priority_holds_up_nobody(corner: Scenario, urgent: str, history: History) -> None:
@@ -82,8 +58,7 @@ def test_a_hopeless_gang_of_high_priority_holds_up_nobody(corner: Scenario, urge
     corner.set_up(sources=("reserved",), policy=policy)
     limit_quota(corner, 24)
     corner.job("hopeless", 3, labels={"kueue.x-k8s.io/priority-class": urgent}, rack=True)
-    until(lambda: in_backoff(corner, "hopeless"), seconds=40, what="it fails long before timeouts.queued")
-    entry = corner.workload("hopeless")["status"]["admissionChecks"][0]
+    [entry] = history.first("hopeless", rests)["status"]["admissionChecks"]  # long before timeouts.queued
     assert entry["message"].startswith("Attempt 1 of 3 failed: TopologyUnsatisfied: needs 3 pods in one topology.corral.dev/rack")
     assert "it would not fit even if all were free" in entry["message"]
 
@@ -95,7 +70,7 @@ def test_a_hopeless_gang_of_high_priority_holds_up_nobody(corner: Scenario, urge
     until(lambda: is_true(corner.workload("modest"), "Finished"), what="the other has run to its end")
 
     until(lambda: corner.workload("hopeless")["spec"]["active"] is False, seconds=90, what="the end of its attempts")
-    assert history.times("hopeless", "QuotaReserved") == 3
+    assert times(history, "hopeless", "QuotaReserved") == 3
     assert len(history.versions["hopeless"]) < 60, Counter(
         each["metadata"]["generation"] for each in history.versions["hopeless"]
     )

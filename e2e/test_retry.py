@@ -1,12 +1,15 @@
 """A failed attempt on the real Kueue: the backoff holds no quota, attempts are counted, users keep the last word."""
 
 import time
+from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.cluster import KUEUE, Cluster, eventually, holds, made, status_of
+from e2e.history import History
 from e2e.stack import Program
 from kube import resources
 
@@ -27,15 +30,17 @@ def is_true(workload: Json, kind: str) -> bool:
     return bool(condition(workload, kind).get("status") == "True")
 
 
-def requeue_at(cluster: Cluster) -> str:
-    return str((status_of(cluster.workload()).get("requeueState") or {}).get("requeueAt") or "")
+def requeue_at(workload: Json) -> str:
+    return str((status_of(workload).get("requeueState") or {}).get("requeueAt") or "")
 
 
 def request_of(cluster: Cluster, workload: str, attempt: int = 1) -> Json:
     marks = {"corral.dev/workload": workload, "corral.dev/attempt": str(attempt)}
-    return eventually(
-        lambda: next((r for r in cluster.requests() if marks.items() <= r["metadata"]["annotations"].items()), None)
-    )
+    return eventually(lambda: next((r for r in cluster.requests() if marks.items() <= notes(r).items()), None))
+
+
+def notes(request: Json) -> Json:
+    return request["metadata"].get("annotations") or {}
 
 
 def fail(cluster: Cluster, attempt: int = 1, message: str = "3 of 4 nodes") -> None:
@@ -47,40 +52,51 @@ def set_active(cluster: Cluster, active: bool) -> None:
     cluster.api.merge(resources.WORKLOADS, cluster.namespace, name, {"spec": {"active": active}})
 
 
-def in_backoff(cluster: Cluster) -> bool:
-    workload = cluster.workload()
-    free = not is_true(workload, "QuotaReserved") and is_true(workload, "Evicted")
-    return free and cluster.entry()["state"] == "Pending" and bool(requeue_at(cluster))
+@pytest.fixture
+def history(kubeconfig: Path, namespace: str) -> Iterator[History]:
+    with History(kubeconfig, namespace) as made:
+        yield made
+
+
+def backoff(cluster: Cluster, history: History, failed: int = 1, job: str = "job") -> Json:
+    """The workload as it was without quota after so many failed attempts: a backoff may be over before a test looks."""
+
+    def rests(workload: Json) -> bool:
+        entry = entries(workload).get(cluster.namespace, {"state": ""})
+        free = not is_true(workload, "QuotaReserved") and is_true(workload, "Evicted") and bool(requeue_at(workload))
+        return free and (entry["state"], entry.get("retryCount")) == ("Pending", failed)
+
+    return history.first(job, rests)
+
+
+def entries(workload: Json) -> dict[str, Json]:
+    return {each["name"]: each for each in status_of(workload).get("admissionChecks") or ()}
 
 
 @pytest.mark.row("W2", "3.10-01", "3.5-13")
-def test_a_backoff_holds_no_quota(cluster: Cluster) -> None:
+def test_a_backoff_holds_no_quota(cluster: Cluster, history: History) -> None:
     """Another workload has the quota while the first waits; then attempts go on, numbered, until the limit."""
     cluster.queue(quota=32, retry={"limit": 2, "backoff": "6s", "maxBackoff": "6s"})
     cluster.job()
+    first = cluster.request()
     fail(cluster)
-    eventually(lambda: in_backoff(cluster), 5)
-    entry, due = cluster.entry(), requeue_at(cluster)
+    found = backoff(cluster, history)
+    entry, due = entries(found)[cluster.namespace], requeue_at(found)
     words = "Attempt 1 of 3 failed: GangIncomplete: 3 of 4 nodes"
     assert (entry["message"], entry["retryCount"]) == (f"{words}; next try at {due}, no quota is held until then", 1)
-    evicted = cluster.condition("Evicted")
+    evicted = condition(found, "Evicted")
+    assert instant(evicted) < datetime.fromisoformat(due)
     assert (evicted["reason"], evicted["message"]) == ("AdmissionCheck", f"{words}; no quota is held until the next try")
-    assert not cluster.requests()
     cluster.told("EvictedForBackoff", evicted["message"])
 
-    reserved = eventually(lambda: condition(workload_after_backoff(cluster), "QuotaReserved"))
-    assert instant(reserved) >= datetime.fromisoformat(due)
+    second = cluster.request(2)
+    assert instant(cluster.condition("QuotaReserved")) >= datetime.fromisoformat(due)
+    assert first["metadata"]["uid"] != second["metadata"]["uid"]
     fail(cluster, 2)
-    eventually(lambda: in_backoff(cluster), 5)
-    assert cluster.entry()["retryCount"] == 2
+    backoff(cluster, history, failed=2)
     fail(cluster, 3)
     eventually(lambda: cluster.workload()["spec"]["active"] is False)
     cluster.told("AdmissionCheckUpdated", "Rejected with message: Gave up after 3 attempts")
-
-
-def workload_after_backoff(cluster: Cluster) -> Json:
-    found = cluster.workload()
-    return found if is_true(found, "QuotaReserved") else {}
 
 
 def instant(given: Json) -> datetime:
@@ -147,13 +163,13 @@ def test_a_user_s_reactivation_after_rejected_is_heard(cluster: Cluster) -> None
 
 
 @pytest.mark.parametrize("when", ["pending", "backoff"])
-def test_a_user_s_deactivation_is_never_undone(cluster: Cluster, when: str) -> None:
+def test_a_user_s_deactivation_is_never_undone(cluster: Cluster, history: History, when: str) -> None:
     cluster.queue(retry={"limit": 3, "backoff": "5s"})
     cluster.job()
     cluster.request()
     if when == "backoff":
         fail(cluster)
-        eventually(lambda: in_backoff(cluster), 5)
+        backoff(cluster, history)
     set_active(cluster, False)
     eventually(lambda: not cluster.is_true("QuotaReserved") and not cluster.requests())
     holds(lambda: cluster.workload()["spec"]["active"] is False and not cluster.is_true("QuotaReserved"), 6)
@@ -202,13 +218,13 @@ def pod(cluster: Cluster, name: str, group: int = 0) -> None:
 
 
 @pytest.mark.parametrize("group", [pytest.param(0, id="pod"), pytest.param(2, id="group")])
-def test_pods_wait_without_quota_too(cluster: Cluster, group: int) -> None:
+def test_pods_wait_without_quota_too(cluster: Cluster, history: History, group: int) -> None:
     cluster.queue(retry={"limit": 3, "backoff": "5s"})
     for number in range(max(1, group)):
         pod(cluster, f"pod-{number}", group)
     uids = {each["metadata"]["uid"] for each in cluster.get(resources.PODS)["items"]}
     fail(cluster)
-    eventually(lambda: in_backoff(cluster), 5)
+    backoff(cluster, history, job="pod-0")
     cluster.request(2)
     assert {each["metadata"]["uid"] for each in cluster.get(resources.PODS)["items"]} == uids
 
@@ -250,16 +266,16 @@ def states(cluster: Cluster) -> dict[str, str]:
     return {each["name"]: each["state"] for each in status_of(cluster.workload()).get("admissionChecks") or ()}
 
 
-def test_another_s_ready_goes_with_the_quota_it_was_given_for(cluster: Cluster) -> None:
+def test_another_s_ready_goes_with_the_quota_it_was_given_for(cluster: Cluster, history: History) -> None:
     cluster.queue(retry={"limit": 3, "backoff": "5s"})
     other = second_check(cluster, "example.com/other")
     cluster.job()
     cluster.request()
     eventually(lambda: other in states(cluster))
     set_foreign(cluster, other, "Ready")
+    eventually(lambda: states(cluster)[other] == "Ready")
     fail(cluster)
-    eventually(lambda: in_backoff(cluster), 5)
-    assert states(cluster)[other] == "Pending"
+    assert entries(backoff(cluster, history))[other]["state"] == "Pending"
     cluster.provision(cluster.request(2))
     eventually(lambda: cluster.entry()["state"] == "Ready")
     holds(lambda: not cluster.is_true("Admitted"), 1)
@@ -283,7 +299,7 @@ def test_another_s_retry_is_left_to_kueue(cluster: Cluster) -> None:
     }
 
 
-def test_two_checks_of_ours(cluster: Cluster) -> None:
+def test_two_checks_of_ours(cluster: Cluster, history: History) -> None:
     cluster.queue(retry={"limit": 3, "backoff": "5s"})
     other = second_check(cluster, "corral.dev/capacity")
     cluster.job()
@@ -295,9 +311,15 @@ def test_two_checks_of_ours(cluster: Cluster) -> None:
     for request in first:
         if request["metadata"]["annotations"]["corral.dev/admission-check"] != other:
             cluster.answer(request, "Failed", reason="GangIncomplete", message="x")
-    eventually(lambda: in_backoff(cluster), 5)
-    eventually(lambda: set(states(cluster).values()) == {"Pending"} and not cluster.requests())
-    again = eventually(lambda: cluster.requests() if len(cluster.requests()) == 2 else None)
+    found = backoff(cluster, history)
+    assert {each["state"] for each in entries(found).values()} == {"Pending"}
+    old = {each["metadata"]["uid"] for each in first}
+
+    def anew() -> list[Json]:
+        found = [each for each in cluster.requests() if each["metadata"]["uid"] not in old]
+        return found if len(found) == 2 else []
+
+    again = eventually(anew)
     marks = {
         r["metadata"]["annotations"]["corral.dev/admission-check"]: r["metadata"]["annotations"]["corral.dev/attempt"]
         for r in again
