@@ -37,7 +37,8 @@ class Pool:
 def create_fleet(account: Account, params: Params, now: datetime) -> dict[str, Any]:
     if params.get("Type", "maintain") != "instant":
         raise AwsError("Unsupported", "This stand-in serves fleets of type instant alone")
-    used = seen(account, ("CreateFleet", "", params.get("ClientToken", "")), params, now)
+    token = ("CreateFleet", "", params.get("ClientToken", ""))
+    used = seen(account, token, params)
     if used is not None:
         return used.answer
     tags = by_resource(params.get("TagSpecifications", ()), ("fleet", "instance", "volume", "network-interface"))
@@ -49,7 +50,6 @@ def create_fleet(account: Account, params: Params, now: datetime) -> dict[str, A
     made, errors = _fill(account, params, _ordered(params, pools), target, least, fleet, tags.get("instance", {}), now)
     answer = {"FleetId": fleet, "Instances": _rows(made), "Errors": errors}
     account.fleets[fleet] = {"Tags": tags.get("fleet", {}), "Answer": answer, "Params": params}
-    token = ("CreateFleet", "", params.get("ClientToken", ""))
     remember(account, token, params, [each.id for _, instances in made for each in instances], answer)
     return answer
 

@@ -23,13 +23,13 @@ def run_instances(account: Account, params: Params, now: datetime) -> dict[str, 
         raise invalid(f"Value ({least}) for parameter minCount is invalid: it must be between 1 and maxCount ({most})")
     scope = spec.zone if _names_zone(whole) else ""  # tokens are zonal if the call names a zone (cloud.md 1.9)
     token = params.get("ClientToken", "")
-    used = seen(account, ("RunInstances", scope, token), params, now)
+    used = seen(account, ("RunInstances", scope, token), params)
     if used is not None:
-        return _answer(account, [account.instances[each] for each in used.ids if each in account.instances], now)
+        return views.call(account, _again(account, used, now), now)
     if params.get("DryRun"):
         raise dry_run()
     made = launch(account, spec, least, most, token, now)
-    answer = _answer(account, made, now)
+    answer = views.call(account, made, now)
     remember(account, ("RunInstances", scope, token), params, [each.id for each in made], answer)
     return answer
 
@@ -47,18 +47,14 @@ def launch(account: Account, spec: Spec, least: int, most: int, token: str, now:
     return made
 
 
-def seen(account: Account, key: tuple[str, str, str], params: Params, now: datetime) -> Use | None:
-    """What the token was used for before. Raises IdempotentParameterMismatch, IdempotentInstanceTerminated (cloud.md 1.9)."""
+def seen(account: Account, key: tuple[str, str, str], params: Params) -> Use | None:
+    """What the token was used for before. Raises IdempotentParameterMismatch (cloud.md 1.9)."""
     used = account.tokens.get(key) if key[2] else None
     if used is None:
         return None
     if used.fingerprint != _fingerprint(params):
         text = f"The client token '{key[2]}' was used before, with other parameters"
         raise AwsError("IdempotentParameterMismatch", text)
-    dead = [each for each in used.ids if each not in account.instances or account.instances[each].state(now) == "terminated"]
-    if dead and account.settings.token_of_terminated == "error":
-        text = f"The instances of the client token '{key[2]}' are terminated: {', '.join(dead)}"
-        raise AwsError("IdempotentInstanceTerminated", text)
     return used
 
 
@@ -69,6 +65,15 @@ def remember(account: Account, key: tuple[str, str, str], params: Params, ids: l
 
 def dry_run() -> AwsError:
     return AwsError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
+
+
+def _again(account: Account, used: Use, now: datetime) -> list[Instance]:
+    """The same instances once more. Raises IdempotentInstanceTerminated when one has gone (cloud.md 1.9)."""
+    there = [account.instances[each] for each in used.ids if each in account.instances]
+    dead = {*used.ids} - {each.id for each in there if each.state(now) != "terminated"}
+    if dead and account.settings.token_of_terminated == "error":
+        raise AwsError("IdempotentInstanceTerminated", f"Instances of the client token are terminated: {', '.join(sorted(dead))}")
+    return there
 
 
 def _names_zone(whole: Mapping[str, Any]) -> bool:
@@ -106,10 +111,6 @@ def _instance(account: Account, spec: Spec, slot: Slot, call: str, index: int, t
         reservation=reservation.id if reservation else "",
         block=reservation.block if reservation else "",
     )
-
-
-def _answer(account: Account, made: list[Instance], now: datetime) -> dict[str, Any]:
-    return views.call(account, made, now)
 
 
 OPERATIONS: dict[str, Operation] = {"RunInstances": run_instances}

@@ -64,6 +64,7 @@ class LaunchTemplate(Strict, frozen=True, kw_only=True):
     name: str
     versions: tuple[dict[str, Any], ...]
     default: int = 1
+    tags: dict[str, str] = {}
 
 
 class Place(Strict, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ import msgspec
 from e2e.clouds.ec2.account import Account, Operation, Params
 from e2e.clouds.ec2.errors import AwsError, conflict, invalid, missing
 from e2e.clouds.ec2.objects import LaunchTemplate
-from e2e.clouds.ec2.pages import chosen, named, page
+from e2e.clouds.ec2.pages import chosen, named, page, tag_list
+from e2e.clouds.ec2.tags import by_resource
 
 NOT_FOUND = "InvalidLaunchTemplateId.NotFound"
 TAGS = "TagSpecifications"
@@ -68,7 +69,8 @@ def create(account: Account, params: Params, now: datetime) -> dict[str, Any]:
         raise invalid(f"Launch template names must have 3 characters at least: {name}")  # cloud.md 1.5
     if any(each.name == name for each in account.launch_templates.values()):
         raise AwsError("InvalidLaunchTemplateName.AlreadyExistsException", f"Launch template name already in use: {name}")
-    template = LaunchTemplate(id=account.new_id("lt"), name=name, versions=(params["LaunchTemplateData"],))
+    tags = by_resource(params.get(TAGS, ()), ("launch-template",)).get("launch-template", {})
+    template = LaunchTemplate(id=account.new_id("lt"), name=name, versions=(params["LaunchTemplateData"],), tags=tags)
     account.launch_templates[template.id] = template
     return {"LaunchTemplate": _template(template)}
 
@@ -89,7 +91,9 @@ def describe(account: Account, params: Params, now: datetime) -> dict[str, Any]:
     if names:
         found = [of(account, {"LaunchTemplateName": each}) for each in names]
     fields = {"launch-template-name": lambda each: each.name}
-    part, more = page(chosen(found, params, fields), params, ids="LaunchTemplateIds", most=200, default=200)
+    part, more = page(
+        chosen(found, params, fields, lambda each: each.tags), params, ids="LaunchTemplateIds", most=200, default=200
+    )
     return {"LaunchTemplates": [_template(each) for each in part], **more}
 
 
@@ -112,6 +116,7 @@ def _template(template: LaunchTemplate) -> dict[str, Any]:
         "LaunchTemplateName": template.name,
         "DefaultVersionNumber": template.default,
         "LatestVersionNumber": len(template.versions),
+        "Tags": tag_list(template.tags),
     }
 
 
