@@ -47,6 +47,7 @@ BOOKING: Words = {
         "pool": "Name of the pool.",
         "pods": "Pods that the node is to hold, by pod set.",
         "provider_id": "The node's spec.providerID.",
+        "taken_over": "The booking that it is taken over from, whose marks it bears until then.",
     },
     bookings.BookedPurchase: {
         "name": "Name of the purchase, unique in the booking.",

@@ -31,12 +31,15 @@ class BookedPodSet(Record, frozen=True, kw_only=True):
 
 
 class BookedNode(Record, frozen=True, kw_only=True):
-    """A node that was there before, taken by this booking, and how many pods of each pod set it is to hold."""
+    """A node that was there before, taken by this booking, and how many pods of each pod set it is to hold. `taken_over` is the
+    name of the booking that gives it away.
+    """
 
     name: str
     pool: str
     pods: dict[str, int]
     provider_id: str = field(default="", name="providerID")
+    taken_over: str = ""
 
 
 class BookedPurchase(Record, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from provisioner.evictions import empty
 from provisioner.lifecycle import next_step
 from provisioner.observing import Observer, is_stranger
 from provisioner.settings import ProvisionerSettings
-from provisioner.state import BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, State
+from provisioner.state import BOOKINGS_BY_GIVER, BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, State
 from provisioner.steps import Buy, Drain, Drop, Mark, Quarantine, Step, Terminate, Terms, Unmark, Wait, Write
 from runtime.client import Client, Resource
 from runtime.controller import DONE, Controller, Result
@@ -70,9 +70,9 @@ class BookingReconciler:
             case Write(status):
                 await self._write(booking, status)
             case Mark(names):
-                await self._on_nodes(names, lambda node: marks.mark_patch(node, _labels_for(booking, node)))
+                await self._on_nodes(names, lambda node: _marked(booking, node))
             case Unmark(names):
-                await self._on_nodes(names, lambda node: marks.unmark_patch(node, marks.names(booking), self._now()))
+                await self._on_nodes(names, lambda node: self._unmarked(booking, node))
             case Quarantine(names):
                 await self._on_nodes(names, marks.quarantine_patch)
             case Buy(token):
@@ -112,6 +112,9 @@ class BookingReconciler:
         async with asyncio.TaskGroup() as group:
             for name in names:
                 group.create_task(one(name))
+
+    def _unmarked(self, booking: ours.Booking, node: core.Node) -> Mapping[str, Any]:
+        return marks.unmark_patch(node, {*marks.names(booking), *_former(booking, node)}, self._now())
 
     async def _buy(self, booking: ours.Booking, token: str, rule: str) -> Result:
         launch = next(each for each in booking.status.launches if each.token == token)
@@ -212,6 +215,15 @@ def _labels_for(booking: ours.Booking, node: core.Node) -> dict[str, str]:
     return marks.labels(booking.metadata.name, launches.keys(spec, pods))
 
 
+def _marked(booking: ours.Booking, node: core.Node) -> Mapping[str, Any]:
+    return marks.mark_patch(node, _labels_for(booking, node), _former(booking, node))
+
+
+def _former(booking: ours.Booking, node: core.Node) -> set[str]:
+    """The booking whose keys a node bears that this one takes over."""
+    return {each.taken_over for each in booking.spec.nodes if each.name == node.metadata.name} - {""}
+
+
 # --- what wakes it ---------------------------------------------------------------------------------------------------------
 
 
@@ -236,7 +248,12 @@ def controller(reconciler: BookingReconciler, state: State) -> Controller[str]:
         node = state.nodes.get(("", pod.spec.node_name)) if pod.spec.node_name else None
         return marks.bookings_on(pod.spec.node_selector) | (marks.bookings_on(node.metadata.labels) if node else set())
 
-    new.watch(state.bookings, lambda booking: [booking.metadata.name])
+    def of_booking(booking: ours.Booking) -> Iterable[str]:
+        """Itself, those that give it nodes, and those that it gives nodes to."""
+        givers = {each.taken_over for each in booking.spec.nodes} - {""}
+        return {booking.metadata.name, *givers, *named(state.bookings.by(BOOKINGS_BY_GIVER, booking.metadata.name))}
+
+    new.watch(state.bookings, of_booking)
     new.watch(state.requests, of_request)
     new.watch(state.workloads, of_workload)
     new.watch(state.nodes, of_node)

@@ -18,6 +18,7 @@ from kube.times import stamp
 from provisioner.cases import Case
 from provisioner.drafts import create_body, draft
 from provisioner.state import State
+from provisioner.transfer import offered
 from runtime.client import Resource
 from runtime.errors import AlreadyExists, ServerError, TransportError
 from runtime.logging import get_logger
@@ -74,6 +75,7 @@ class Creator:
             now,
             installation=self._state.installation,
             provider_id=self._provider_id,
+            giver=lambda node: offered(self._state.bookings.values()).get(node, ""),
             node_labels=self._node_labels,
         )
         name, patience = booking.metadata.name, CERTAIN

@@ -42,9 +42,12 @@ def draft(
     *,
     installation: str,
     provider_id: Callable[[str], str],
+    giver: Callable[[str], str],
     node_labels: Callable[[str], Labels],
 ) -> ours.Booking:
-    """The Booking of the next attempt. `provider_id` gives a node's by its name, `node_labels` a pool's."""
+    """The Booking of the next attempt. `provider_id` gives a node's by its name, `giver` the booking that it is
+    taken over from or "", `node_labels` a pool's.
+    """
     attempt = tries.made + 1
     name = booking_name(request, attempt)
     deadline = (tries.first_at or now) + timedelta(seconds=accepted.terms.provision)
@@ -72,7 +75,13 @@ def draft(
         release_seconds=accepted.terms.release,
         workload=accepted.workload,
         nodes=tuple(
-            ours.BookedNode(name=use.node.name, pool=use.node.pool, pods=dict(use.pods), provider_id=provider_id(use.node.name))
+            ours.BookedNode(
+                name=use.node.name,
+                pool=use.node.pool,
+                pods=dict(use.pods),
+                provider_id=provider_id(use.node.name),
+                taken_over=giver(use.node.name),
+            )
             for use in plan.uses
         ),
         purchases=tuple(_purchase(index, each, node_labels(each.offering.pool)) for index, each in enumerate(plan.purchases)),

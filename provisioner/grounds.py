@@ -130,7 +130,7 @@ def _placed(node: Node, standing: Standing) -> Node:
         node,
         booked_by=standing.holder,
         ready=node.ready and not standing.going,
-        taints=tuple(taint for taint in node.taints if taint.key != BOOKED) if standing.holder else node.taints,
+        taints=tuple(taint for taint in node.taints if taint.key != BOOKED),
         capacity_type=CapacityType(reservation.capacity_type) if reservation else on_demand,
         reservation=reservation.id if reservation else None,
         ends=end,

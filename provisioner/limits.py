@@ -108,11 +108,11 @@ def _overspent(view: View, pool: ours.CapacityPool) -> str:
 
 
 def idle_cost(view: View, pool: ours.CapacityPool) -> int:
-    """Micro-dollars that the pool's on-demand machines which no booking holds cost from now to the end of the UTC day."""
+    """Micro-dollars that the pool's on-demand machines that no live booking bought cost from now to the end of the UTC day."""
     known = view.known.get(pool.metadata.name)
     prices = {shape.shape.name: shape.on_demand_price for shape in known.inventory.shapes} if known else {}
     end = day_start(view.now) + DAY
-    idle = (m for m in _machines(view) if _extra(m, pool) and m.provider_id not in view.holder)
+    idle = (m for m in _machines(view) if _extra(m, pool) and m.provider_id not in view.bought)
     return sum(cost(prices.get(machine.shape, 0), view.now, end) for machine in idle)
 
 

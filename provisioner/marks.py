@@ -74,12 +74,13 @@ def guards(annotations: Mapping[str, str]) -> dict[str, str]:
     return {**GUARD_ANNOTATIONS, GUARDS: ",".join(sorted(mine))}
 
 
-def mark_patch(node: core.Node, wanted: Mapping[str, str]) -> dict[str, Any]:
-    """A merge patch that marks the node with a booking's labels and ends its idleness."""
+def mark_patch(node: core.Node, wanted: Mapping[str, str], former: Collection[str] = ()) -> dict[str, Any]:
+    """A merge patch that marks the node with a booking's labels, in place of those of `former` ones, and ends its idleness."""
     annotations: dict[str, str | None] = {**guards(node.metadata.annotations)}
     if IDLE_SINCE in node.metadata.annotations:
         annotations[IDLE_SINCE] = None
-    return _patch(node.metadata, wanted, annotations, [*_other_taints(node), _TAINT])
+    gone = dict.fromkeys(key for key in node.metadata.labels if booking_of(key) in {*former})
+    return _patch(node.metadata, {**gone, **wanted}, annotations, [*_other_taints(node), _TAINT])
 
 
 def unmark_patch(node: core.Node, bookings: Collection[str], now: datetime) -> dict[str, Any]:

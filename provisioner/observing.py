@@ -9,17 +9,19 @@ from datetime import datetime
 from capacity.model import ZONE, Resources
 from capacity.quantity import amount
 from kube import core, nodes, ours
+from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import ObjectKey
 from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS, Kind
 from kube.times import instant, seconds
-from provisioner import launches, limits, marks, notices, owners, slices, verify
+from provisioner import launches, limits, marks, notices, owners, slices, transfer, verify
 from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
 from provisioner.daemons import ready_on
 from provisioner.health import ailment
-from provisioner.state import BOOKED, QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
+from provisioner.state import BOOKED, BOOKINGS_BY_GIVER, CLASS, QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import LIVE, Notice, Observed, Owner, SeenNode, Verdict
+from provisioner.transfer import Grip
 from provisioner.view import take
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, NotFound, TransportError
@@ -62,10 +64,12 @@ class Observer:
             ),
             consumers=Counter(pod.spec.node_name for pod in self._consumers(booking, seen)),
             readiness={each.metadata.name: seconds(each.spec.readiness.timeout) for each in self._pools(booking)},
-            keep=frozenset(each.name for each in booking.spec.purchases if idle_seconds(self._state, each.pool, each.source) != 0),
-            forever=frozenset(each.name for each in booking.spec.purchases if idle_seconds(self._state, each.pool, each.source) is None),
+            keep=frozenset(name for name, stay in self._idle_times(booking) if stay != 0),
+            forever=frozenset(name for name, stay in self._idle_times(booking) if stay is None),
             closed=self._closed_purchases(booking),
             on_node_loss=self._on_node_loss(booking),
+            claimed=transfer.claimed(booking.metadata.name, self._state.bookings.by(BOOKINGS_BY_GIVER, booking.metadata.name)),
+            wanted=booking.status.phase == transfer.GIVES and any(map(_waits, self._state.requests.values())),
         )
 
     def forget(self, booking: str) -> None:
@@ -81,6 +85,10 @@ class Observer:
 
     def _selecting(self, booking: str) -> list[core.Pod]:
         return [pod for pod in self._state.pods.by(PODS_BY_BOOKING, booking) if not pod.terminal]
+
+    def _idle_times(self, booking: ours.Booking) -> Iterable[tuple[str, int | None]]:
+        """Purchase -> seconds that its machines may be idle afterwards, None for ever."""
+        return ((each.name, idle_seconds(self._state, each.pool, each.source)) for each in booking.spec.purchases)
 
     def _pools(self, booking: ours.Booking) -> list[ours.CapacityPool]:
         names = {each.pool for each in booking.spec.purchases}
@@ -164,12 +172,27 @@ class Observer:
             if node is not None:
                 pool = self._state.pool(planned.pool)
                 expected = _with_daemons(verify.Expected(devices={}, room=_room(booking.spec, planned.pods)), pool)
-                seen[node.metadata.name] = self._seen(booking, node, planned.pods, expected, pool)
+                found = self._seen(booking, node, planned.pods, expected, pool)
+                seen[node.metadata.name] = self._from_giver(planned, node, found)
         for provider_id, purchase in _machines(booking, instances):
             for node in self._state.nodes.by(NODES_BY_PROVIDER, provider_id):
                 pool = self._state.pool(purchase.pool)
                 expected = _with_daemons(self._expected(booking.spec, purchase), pool)
                 seen[node.metadata.name] = self._seen(booking, node, purchase.pods, expected, pool)
+        return seen
+
+    def _from_giver(self, planned: ours.BookedNode, node: core.Node, seen: SeenNode) -> SeenNode:
+        """A node that is taken over: the keys of the former booking are this one's to see to once that has let go."""
+        giver = planned.taken_over
+        if not giver:
+            return seen
+        keys = giver in marks.bookings_on(node.metadata.labels)
+        others = tuple(each for each in seen.others if each != giver)
+        match transfer.grip(self._state.bookings.get(("", giver)), planned):
+            case Grip.LOOSE:
+                return replace(seen, others=others, touched=seen.touched or keys, marked=seen.marked and not keys)
+            case Grip.FIRM:
+                return replace(seen, others=others, marked=False, giver=giver)
         return seen
 
     def _expected(self, spec: ours.BookingSpec, purchase: ours.BookedPurchase) -> verify.Expected:
@@ -237,6 +260,12 @@ class Observer:
 
 def _with_daemons(expected: verify.Expected, pool: ours.CapacityPool | None) -> verify.Expected:
     return replace(expected, daemon_sets=pool.spec.readiness.required_daemon_sets if pool else ())
+
+
+def _waits(request: ProvisioningRequest) -> bool:
+    """Whether a gang waits for capacity, as far as its request tells."""
+    true = {each.type for each in request.status.conditions if each.status == "True"}
+    return request.spec.provisioning_class_name == CLASS and true.isdisjoint(("Provisioned", "Failed"))
 
 
 def _only_there(pod: core.Pod, booking: str, mine: frozenset[str]) -> bool:

@@ -24,7 +24,7 @@ def stays(view: View, each: BookedInstance) -> bool:
     node = view.node_of(each)
     if node is None:
         return False
-    if each.state == "Bad":
+    if each.state == "Bad" or node.quarantined:
         return view.prepaid(each.purchase) and each.purchase in view.seen.forever
     if view.status.phase == "Releasing":
         return each.purchase in view.seen.keep or node.busy
@@ -54,9 +54,13 @@ def _handed(view: View, each: BookedInstance) -> BookedInstance:
 
 
 def to_unmark(view: View) -> tuple[str, ...]:
-    """Nodes that still bear keys of the booking and won't be ended: those it took, and those of machines that stay."""
+    """Nodes that still bear keys of the booking and won't be ended: those it took, and those of machines that stay. A booking
+    that takes one over changes the marks itself.
+    """
     ending = {node.name for each in view.status.instances if each.state == "Terminating" and (node := view.node_of(each))}
-    return tuple(sorted(node.name for node in view.seen.nodes.values() if node.touched and node.name not in ending))
+    return tuple(
+        sorted(node.name for node in view.seen.nodes.values() if node.touched and node.name not in ending | view.seen.claimed)
+    )
 
 
 def to_terminate(view: View) -> tuple[str, ...]:

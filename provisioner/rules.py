@@ -8,8 +8,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from kube.ours import BookingStatus, Launch
-from kube.times import instant, length, stamp
-from provisioner import drains, launches, losses, release, repair, verify
+from kube.times import due, instant, length, stamp
+from provisioner import drains, launches, losses, release, repair, transfer, verify
 from provisioner.clouds.base import ErrorKind
 from provisioner.steps import Buy, Drop, Mark, Owner, Quarantine, Reason, Step, Terminate, Unmark, Verdict, View, Wait, Write
 
@@ -91,6 +91,11 @@ def mark(view: View) -> Step | None:
     mine |= {node.name for node in view.spec.nodes}
     bare = sorted(name for name in mine if name in view.seen.nodes and not view.seen.nodes[name].marked)
     return Mark(tuple(bare)) if bare else None
+
+
+def take_over(view: View) -> Step | None:
+    """Wait until the booking that gives a node away has let go of it: its marks stay until then."""
+    return Wait(view.terms.poll) if any(node.giver for node in view.seen.nodes.values()) else None
 
 
 def note_marks(view: View) -> Step | None:
@@ -194,7 +199,9 @@ def prove(view: View) -> Step | None:
     if not taken or not known or any(ready[each.name] < each.count for each in view.spec.purchases):
         return None
     status = into(view, "Provisioned").status
-    return Write(replace(status, provisioned_at=stamp(view.now), message=losses.progress(view)))
+    first = due(view.now + timedelta(seconds=view.spec.booking_seconds), view.now)
+    words = f"{losses.progress(view)}; the first pod is awaited until {first}"
+    return Write(replace(status, provisioned_at=stamp(view.now), message=words))
 
 
 def first_pod(view: View) -> Step | None:
@@ -249,6 +256,17 @@ def warn_late(view: View) -> Step | None:
 def hold_for_pods(view: View) -> Step | None:
     """Never take anything from under consumer pods."""
     return Wait(view.terms.watch) if view.consumers else None
+
+
+def pass_on(view: View) -> Step | None:
+    """Machines that the next gang's booking takes over are written off, marks and all."""
+    return _write(view, transfer.passed_on(view))
+
+
+def offer(view: View) -> Step | None:
+    """If gangs wait, give the planner a moment to pass what is left on to one of them."""
+    left = view.terms.offer - view.age(view.status.phase_since)
+    return Wait(left) if left > 0 and transfer.may_pass(view) else None
 
 
 def sort_out(view: View) -> Step | None:

@@ -14,6 +14,7 @@ from provisioner.clouds.base import Instance, InstanceState, Reservation
 from provisioner.grounds import Grounds, Standing
 from provisioner.health import ailment
 from provisioner.limits import budgets, shared
+from provisioner.marks import bookings_on
 from provisioner.offerings import Market, Offers, ends, offers
 from provisioner.room import Room
 from provisioner.state import BOOKED, Known
@@ -115,7 +116,7 @@ def _nodes(view: View, pool: ours.CapacityPool, grounds: Grounds, coming: Mappin
             machine = view.instance_of.get(node.spec.provider_id)
             holder = view.booked_by(node)
             standing = Standing(
-                holder=holder or _withheld(node) or _unfit(node, there, pool) or shut,
+                holder=holder or _withheld(view, node) or _unfit(node, there, pool) or shut,
                 launched=launched(node),
                 going=_going(node, machine),
                 reservation=reservations.get(machine.reservation or "") if machine else None,
@@ -129,10 +130,12 @@ def _coming(plan: arrivals.Plan | None, name: str, there: tuple[core.Pod, ...], 
     return plan.at(slots, grounds.selected(name, there)) if plan and slots else ()
 
 
-def _withheld(node: core.Node) -> str | None:
-    """A mark that no live booking accounts for: whoever sets or removes it isn't done yet."""
+def _withheld(view: View, node: core.Node) -> str | None:
+    """A mark that no live booking accounts for: whoever sets or removes it isn't done yet. One that gives the node away is."""
     if quarantined(node):
         return QUARANTINE
+    if bookings_on(node.metadata.labels) == {view.offered.get(node.metadata.name)}:
+        return None
     return MARKED if any(taint.key == BOOKED for taint in node.spec.taints) else None
 
 

@@ -37,6 +37,7 @@ PODS_BY_NODE = "node"
 REQUESTS_BY_WORKLOAD = "workload"
 BOOKINGS_BY_REQUEST = "request"
 BOOKINGS_BY_WORKLOAD = "workload"
+BOOKINGS_BY_GIVER = "giver"
 WORKLOADS_BY_REPLACED = "replaced"
 
 
@@ -104,6 +105,7 @@ class State:
         self.requests.add_index(REQUESTS_BY_WORKLOAD, lambda request: [workload_uid(request)])
         self.workloads.add_index(WORKLOADS_BY_REPLACED, lambda workload: [replaces(workload)])
         self.bookings.add_index(BOOKINGS_BY_REQUEST, lambda booking: [booking.spec.request.uid])
+        self.bookings.add_index(BOOKINGS_BY_GIVER, lambda booking: {each.taken_over for each in booking.spec.nodes} - {""})
         self.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
 
     def pool(self, name: str) -> ours.CapacityPool | None:

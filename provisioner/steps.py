@@ -65,9 +65,9 @@ class Notice:
 class SeenNode:
     """One node of the booking. `touched`: bears any label key of it; `marked`: has all that the booking sets.
 
-    `others` names foreign bookings with keys there. `holds`: the planned pods fit next to everything else that runs there.
-    `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`: Corral bought the machine behind it, some day.
-    `ready`: the Node says so. `closed`: cordoned.
+    `others` names foreign bookings with keys there, `giver` the one that has yet to let go of it. `holds`: the planned pods fit
+    next to everything else that runs there. `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`:
+    Corral bought the machine behind it, some day. `ready`: the Node says so. `closed`: cordoned.
     """
 
     name: str
@@ -76,6 +76,7 @@ class SeenNode:
     marked: bool = False
     quarantined: bool = False
     others: tuple[str, ...] = ()
+    giver: str = ""
     holds: bool = True
     busy: bool = False
     launched: bool = False
@@ -94,7 +95,8 @@ class Observed:
     `nodes` by name: those the booking takes and those of its machines. `gone`: taken nodes that are certainly absent. `consumers`
     counts live pods that select the booking's label keys, by node name, "" for pods without a node. `readiness`: seconds by pool.
     `keep`: purchases whose machines stay as idle nodes afterwards, `forever` those whose source never lets any go. `closed` says
-    why nothing may be bought for a purchase now, limits that its replacements would exceed included.
+    why nothing may be bought for a purchase now, limits that its replacements would exceed included. `claimed`: nodes that others
+    take over; `wanted`: gangs wait that might.
     """
 
     owner: Owner = Owner.UNKNOWN
@@ -110,6 +112,8 @@ class Observed:
     forever: frozenset[str] = frozenset()
     closed: Mapping[str, str] = field(default_factory=dict)
     on_node_loss: str = "Replace"
+    claimed: frozenset[str] = frozenset()
+    wanted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +123,9 @@ class Terms:
     `settle`: from taint to second look, for bindings that were under way. `short_grace`: how long a node may lack devices when
     all else is up. `absent`: how long lists must lack a running machine before it counts as gone, `absent_ending` one that was
     told to end. `lost`: how long a node must be not Ready under its pods before it is replaced; Kubernetes evicts them after the
-    same time (the tolerationSeconds of admission plugin DefaultTolerationSeconds). `lost_call`: how long a call without an answer
-    may still have an effect. `retention`: how long an ended booking is kept to be read.
+    same time (tolerationSeconds of the DefaultTolerationSeconds admission plugin). `lost_call`: how long a call without an answer
+    may still have an effect. `offer`: how long nodes of a booking that is over are offered to gangs that wait. `retention`: how
+    long an ended booking is kept to be read.
     """
 
     settle: int = 2
@@ -130,6 +135,7 @@ class Terms:
     lost: int = 300
     lost_call: int = 120
     retention: int = 60
+    offer: int = 3
     retry: int = 30
     longest_retry: int = 300
     poll: int = 5

@@ -11,7 +11,9 @@ from kube.pools import POOL_LABEL, selects
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Instance, InstanceState
 from provisioner.company import holder_of, left_of, pods_of
+from provisioner.marks import bookings_on
 from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_PURCHASE, Known, State
+from provisioner.transfer import offered
 
 OVER = frozenset({"Released", "Failed"})
 GOING = frozenset({"Releasing", "Failing"})
@@ -79,9 +81,25 @@ class View:
         return {name: tuple(nodes) for name, nodes in found.items()}
 
     @cached_property
+    def offered(self) -> Mapping[str, str]:
+        """Node name or providerID -> the booking that gives it away to the next gang, unless pods of its own came after all."""
+        found = offered(self.live)
+        nodes = [(node.metadata.name, found[node.metadata.name]) for node in self.nodes if node.metadata.name in found]
+        used = {giver for name, giver in nodes if any(giver in bookings_on(pod.spec.node_selector) for pod in self.pods_on(name))}
+        return {key: giver for key, giver in found.items() if giver not in used}
+
+    @cached_property
     def holder(self) -> Mapping[str, str]:
-        """Node name or providerID -> the live booking that holds it: by the booking's own record, else by the machine's tag."""
-        found = {key: booking.metadata.name for booking in self.live for key in _held(booking)}
+        """Node name or providerID -> the live booking that holds it: one that takes it, else one whose machine it is. What is
+        offered nobody holds.
+        """
+        mine = {key: name for key, name in self.bought.items() if self.offered.get(key) != name}
+        return mine | {key: b.metadata.name for b in self.live for key in _taken(b) if self.offered.get(key) != b.metadata.name}
+
+    @cached_property
+    def bought(self) -> Mapping[str, str]:
+        """Node name or providerID -> the live booking that bought the machine: by the booking's own record, else by its tag."""
+        found = {key: booking.metadata.name for booking in self.live for key in _machines(booking)}
         names = {booking.metadata.name for booking in self.live}
         left = {m.provider_id for b in self.live for m in b.status.instances if m.state in LEFT}
         for machine in self.instance_of.values():
@@ -145,8 +163,11 @@ def quarantined(node: core.Node) -> bool:
     return QUARANTINED_LABEL in node.metadata.labels
 
 
-def _held(booking: ours.Booking) -> Iterable[str]:
-    yield from (node.name for node in booking.spec.nodes)
+def _taken(booking: ours.Booking) -> Iterable[str]:
+    return (key for node in booking.spec.nodes for key in (node.name, node.provider_id) if key)
+
+
+def _machines(booking: ours.Booking) -> Iterable[str]:
     for machine in booking.status.instances:
         if machine.state not in LEFT:
             yield from filter(None, (machine.node, machine.provider_id))

@@ -36,6 +36,7 @@ def drafted(tries: Attempts) -> ours.Booking:
         tries,
         NOW,
         installation="here",
+        giver=lambda _: "",
         provider_id=lambda name: f"sim:///{name}",
         node_labels={"p": {"team": "train"}}.__getitem__,
     )

@@ -103,6 +103,47 @@ LEAVING = Condition(
 SHUT = {"od": "pool p is Paused"}
 # id: (what is booked, its status, what is seen, seconds since START, rule, the step or the phase that it leads to)
 ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]] = {
+    # from one gang to the next
+    "a node that its former booking has not let go of yet": (
+        TAKEN,
+        status("Marking"),
+        seen(node("a", marked=False, giver="old")),
+        1,
+        "take-over",
+        Wait(5),
+    ),
+    "a machine that the next gang takes over": (
+        ONE,
+        status("Releasing", **PROVISIONED),
+        seen(node("n1", "i1"), instances=(instance(),), claimed=frozenset({"n1"}), wanted=True),
+        1,
+        "pass-on",
+        {"states": ["Transferred"]},
+    ),
+    "a moment for those who wait": (
+        ONE,
+        status("Releasing", **PROVISIONED),
+        seen(node("n1", "i1"), instances=(instance(),), wanted=True),
+        1,
+        "offer",
+        Wait(2),
+    ),
+    "nobody took it": (
+        ONE,
+        status("Releasing", **PROVISIONED),
+        seen(node("n1", "i1"), instances=(instance(),), wanted=True),
+        3,
+        "sort-out",
+        {"states": ["Terminating"]},
+    ),
+    "nothing is left to be taken": (
+        ONE,
+        status("Releasing", **PROVISIONED | {"instances": (structs.replace(READY, state="Terminating"),)}),
+        seen(node("n1", "i1"), instances=(instance(),), wanted=True),
+        1,
+        "terminate",
+        Terminate(("i1",)),
+    ),
     # a pool is closed meanwhile
     "nothing is bought from a pool that was closed": (
         OD,

@@ -32,6 +32,8 @@ from tests.provisioner.make import (
 )
 
 ADOPTING = {"nodeSelector": {"matchLabels": {"team": "train"}}}
+KEY, OTHER = {"b.booking.corral.dev/main": "true"}, {"x.booking.corral.dev/main": "true"}
+OVER = (booking("b", nodes=("n",), phase="Releasing"),)
 BOOKED = {"taints": [{"key": "corral.dev/booked", "effect": "NoSchedule"}]}
 
 
@@ -45,6 +47,8 @@ def nodes(seen: View) -> dict[str, Node]:
         pytest.param(node("n"), {}, (None, True, ()), id="free"),
         pytest.param(node("n", spec=BOOKED), {"bookings": (booking("b", nodes=("n",)),)}, ("b", True, ()), id="booked"),
         pytest.param(node("n", spec=BOOKED), {}, (MARKED, True, ()), id="a-mark-of-no-booking"),
+        pytest.param(node("n", spec=BOOKED, labels=KEY), {"bookings": OVER}, (None, True, ()), id="on-offer"),
+        pytest.param(node("n", spec=BOOKED, labels={**KEY, **OTHER}), {"bookings": OVER}, (MARKED, True, ()), id="shared"),
         pytest.param(node("n", labels={"corral.dev/quarantined": "true"}), {}, (QUARANTINE, True, ()), id="quarantined"),
         pytest.param(node("n", metadata={"deletionTimestamp": "2026-09-01T09:00:00Z"}), {}, (None, False, ()), id="leaving"),
     ],

@@ -5,7 +5,7 @@ import pytest
 from kube import ours
 from provisioner.clouds.base import InstanceState
 from provisioner.view import View, in_flight, selecting
-from tests.provisioner.make import booking, instance, known, machine, node, pool, purchase, view
+from tests.provisioner.make import booking, instance, known, machine, node, pod, pool, purchase, view
 
 ADOPTING = {"nodeSelector": {"matchLabels": {"team": "train"}}}
 
@@ -41,7 +41,14 @@ def test_a_node_of_two_pools_is_managed_by_neither() -> None:
     ("made", "holder"),
     [
         pytest.param(booking("b", nodes=("n",)), "b", id="taken-by-name"),
-        pytest.param(booking("b", nodes=("n",), phase="Releasing"), "b", id="until-it-is-given-back"),
+        pytest.param(booking("b", nodes=("n",), phase="Failing"), "b", id="until-it-is-given-back"),
+        pytest.param(booking("b", nodes=("n",), phase="Releasing"), None, id="on-offer"),
+        pytest.param(
+            booking("b", purchase(), phase="Releasing", instances=(machine(1, "Ready", node="n"),)), None, id="on-offer-too"
+        ),
+        pytest.param(
+            booking("b", purchase(), phase="Releasing", instances=(machine(1, "Terminating"),)), "b", id="on-its-way-out"
+        ),
         pytest.param(booking("b", nodes=("n",), phase="Released"), None, id="given-back"),
         pytest.param(booking("b", nodes=("n",), phase="Failed"), None, id="failed"),
         pytest.param(booking("b", purchase(), instances=(machine(1, "Ready", node="n"),)), "b", id="its-machine-by-node"),
@@ -53,6 +60,25 @@ def test_a_node_of_two_pools_is_managed_by_neither() -> None:
 def test_who_holds_a_node(made: ours.Booking, holder: str | None) -> None:
     there = node("n", provider_id="sim:///east/i-1")
     assert view(nodes=(there,), bookings=(made,)).booked_by(there) == holder
+
+
+def test_who_takes_a_node_over_holds_it() -> None:
+    there = node("n", provider_id="sim:///east/i-1")
+    old = booking("b", purchase(), phase="Releasing", instances=(machine(1, "Ready", node="n"),))
+    for bookings in ((old, booking("c", nodes=("n",))), (booking("c", nodes=("n",)), old)):
+        assert view(nodes=(there,), bookings=bookings).booked_by(there) == "c"
+
+
+def test_nothing_is_on_offer_while_pods_of_the_booking_are_there() -> None:
+    there = node("n", provider_id="sim:///east/i-1")
+    late = pod("late", nodeName="n", nodeSelector={"b.booking.corral.dev/main": "true"})
+    seen = view(
+        nodes=(there, node("m")),
+        bookings=(booking("b", nodes=("n", "m"), phase="Releasing"),),
+        pods_on=lambda name: [late] if name == "n" else [],
+    )
+    assert seen.offered == {}
+    assert seen.booked_by(there) == "b"
 
 
 def test_a_machine_that_its_booking_has_not_recorded_yet_is_held_by_its_tag() -> None:
