@@ -134,6 +134,59 @@ def test_success_ends_the_count(cluster: Cluster) -> None:
     assert again["metadata"]["annotations"]["corral.dev/attempt"] == "1"
 
 
+def test_success_ends_the_count_beside_kueue_s_own_check(cluster: Cluster) -> None:
+    """Its controller applies a copy of all entries, ours among them, and so owns what it copied."""
+    cluster.queue(quota=32, retry={"limit": 1, "backoff": "1s"})
+    theirs = in_tree_check(cluster)
+    cluster.job()
+    name = eventually(cluster.workload)["metadata"]["name"]
+    cluster.answer(request_of(cluster, name), "Failed", reason="GangIncomplete", message="3 of 4 nodes")
+    second = request_of(cluster, name, 2)
+    asked = f"{name}-{theirs}-1"
+    cluster.answer(
+        eventually(lambda: next((r for r in cluster.requests() if r["metadata"]["name"] == asked), None)), "Provisioned"
+    )
+    eventually(lambda: states(cluster)[theirs] == "Ready")
+    assert cluster.entry()["retryCount"] == 1
+    cluster.provision(second)
+    eventually(lambda: cluster.is_true("Admitted"))
+    cluster.apply({**made(KUEUE, "WorkloadPriorityClass", cluster.namespace), "value": 1000})
+    preempt(cluster)
+    eventually(lambda: not is_true(workload_of(cluster, "job"), "QuotaReserved"))
+    cluster.kubectl("delete", "job", "urgent", "-n", cluster.namespace)
+    assert request_of(cluster, name)["metadata"]["uid"] != second["metadata"]["uid"]
+
+
+def in_tree_check(cluster: Cluster) -> str:
+    """The queue's second check: Kueue's own, for a class that isn't ours."""
+    name = f"{cluster.namespace}-2"
+    reference = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": cluster.namespace}
+    controller = "kueue.x-k8s.io/provisioning-request"
+    spec = {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}
+    cluster.apply(
+        made(KUEUE, "ProvisioningRequestConfig", cluster.namespace, spec=spec),
+        made(KUEUE, "AdmissionCheck", name, spec={"controllerName": controller, "parameters": reference}),
+    )
+    put_on_queue(cluster, cluster.namespace, name)
+    return name
+
+
+def put_on_queue(cluster: Cluster, *checks: str) -> None:
+    strategy = {"admissionChecksStrategy": {"admissionChecks": [{"name": name} for name in checks]}}
+    cluster.api.merge(resources.CLUSTER_QUEUES, "", cluster.namespace, {"spec": strategy})
+
+
+def test_what_runs_is_no_question_for_a_check_that_comes_later(cluster: Cluster) -> None:
+    """Nor for one that takes the other's place under another name."""
+    cluster.queue()
+    request = cluster.admitted()
+    other = second_check(cluster, "corral.dev/capacity")
+    for checks in ((cluster.namespace, other), (other,)):
+        put_on_queue(cluster, *checks)
+        eventually(lambda checks=checks: states(cluster) == dict.fromkeys(checks, "Ready"))  # type: ignore[misc]
+    holds(lambda: cluster.is_true("Admitted") and cluster.request()["metadata"]["uid"] == request["metadata"]["uid"], 1)
+
+
 def preempt(cluster: Cluster) -> None:
     urgent = made("batch/v1", "Job", "urgent", cluster.namespace)
     urgent["metadata"]["labels"] = {
@@ -242,8 +295,7 @@ def second_check(cluster: Cluster, controller: str) -> str:
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }
         cluster.api.merge(resources.ADMISSION_CHECKS, "", name, {"status": {"conditions": [active]}}, subresource="status")
-    checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": cluster.namespace}, {"name": name}]}}
-    cluster.api.merge(resources.CLUSTER_QUEUES, "", cluster.namespace, {"spec": checks})
+    put_on_queue(cluster, cluster.namespace, name)
     return name
 
 
