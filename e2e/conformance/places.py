@@ -40,6 +40,11 @@ def assignment(cluster: Cluster) -> Json:
     return found[0]
 
 
+def gates(spec: Json) -> list[str]:
+    """Names of the scheduling gates in the spec of a pod."""
+    return sorted(each["name"] for each in spec.get("schedulingGates") or ())
+
+
 def kueues_check(cluster: Cluster) -> None:
     """A queue with Kueue's own check, which asks for our class, on a flavor with a topology."""
     config(cluster)

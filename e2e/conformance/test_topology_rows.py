@@ -7,7 +7,7 @@ import json
 import pytest
 
 from e2e.cluster import Cluster, Json, eventually, holds
-from e2e.conformance.places import assignment, kueues_check, node, with_topology
+from e2e.conformance.places import assignment, gates, kueues_check, node, with_topology
 from e2e.conformance.scene import suspended
 from kube import resources
 
@@ -27,10 +27,6 @@ def test_with_our_check_kueue_places_pods_on_nodes_that_are_there_and_reserves_n
         assert "delayedTopologyRequest" not in assignment(cluster)
         cluster.provision(request)
         eventually(lambda: cluster.is_true("Admitted"))
-
-
-def gates(spec: Json) -> list[str]:
-    return sorted(each["name"] for each in spec.get("schedulingGates") or ())
 
 
 def asked(cluster: Cluster, request: Json) -> Json:
