@@ -35,12 +35,13 @@ _PROVISION_TIME = meter().create_histogram(
 
 @dataclass(slots=True)
 class Said:
-    """A status that this process wrote, believed until loop time `until`, and for as long as the store shows the version that the
-    request had before."""
+    """A status that this process wrote as `version`, believed until loop time `until`, and for as long as the store shows the
+    version that the request had before."""
 
     status: Status
     until: float
     before: str
+    version: str = ""
 
 
 class Answers:
@@ -57,10 +58,13 @@ class Answers:
 
     def old(self, request: ProvisioningRequest) -> Status:
         """What the request says by now."""
+        said = self._believed(request)
+        return said.status if said else stored(request)
+
+    def _believed(self, request: ProvisioningRequest) -> Said | None:
         said, version = self._said.get(request.metadata.uid), request.metadata.resource_version
-        if said and (said.until > asyncio.get_running_loop().time() or (version and version == said.before)):
-            return said.status
-        return stored(request)
+        fresh = said and (said.until > asyncio.get_running_loop().time() or (version and version == said.before))
+        return said if fresh else None
 
     async def tell(self, cases: Iterable[Case], now: datetime) -> bool:
         """Writes what changed, a few at a time. False when one could not be written and is to be tried again."""
@@ -71,21 +75,27 @@ class Answers:
 
     async def _tell(self, case: Case, gate: asyncio.Semaphore, now: datetime) -> bool:
         assert case.finding is not None
-        request, old = case.request, self.old(case.request)
+        request, old, said = case.request, self.old(case.request), self._believed(case.request)
         new = status_of(old, request.metadata.generation, case.finding, case.tries, now)
         if new == old:
             return True
+        version = said.version if said else request.metadata.resource_version
         async with gate:
             try:
-                await self._client.apply(REQUESTS, apply_body(request, new), manager=MANAGER, subresource="status")
-            except (NotFound, Conflict):
-                return True  # deleted, or made anew under the same name: the store will tell
+                body = apply_body(request, new, version)
+                written = await self._client.apply(REQUESTS, body, manager=MANAGER, subresource="status")
+            except NotFound:
+                return True  # the store will tell
+            except Conflict:
+                self._said.pop(request.metadata.uid, None)  # somebody else wrote it, or a late write of our own came through
+                return False
             except (ApiError, TransportError) as error:
                 name = f"{request.metadata.namespace}/{request.metadata.name}"
                 _log.warning("a request's status could not be written", request=name, error=str(error))
                 return False
             until = asyncio.get_running_loop().time() + PATIENCE
-            self._said[request.metadata.uid] = Said(new, until, request.metadata.resource_version)
+            version = written.get("metadata", {}).get("resourceVersion", "")
+            self._said[request.metadata.uid] = Said(new, until, request.metadata.resource_version, version)
             await self._announce(case, old, new, now)
         return True
 

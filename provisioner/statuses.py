@@ -136,13 +136,17 @@ def _nodes(spec: ours.BookingSpec, pod_set: str) -> int:
     return taken + sum(purchase.count for purchase in spec.purchases if purchase.pods.get(pod_set, 0) > 0)
 
 
-def apply_body(request: ProvisioningRequest, status: Status) -> dict[str, Any]:
-    """The server-side apply of /status. The UID keeps it from landing on a later request of the same name."""
+def apply_body(request: ProvisioningRequest, status: Status, version: str = "") -> dict[str, Any]:
+    """The server-side apply of /status. The version that it rests on keeps it from landing on a later request of the same name, or
+    after a later write of ours: an apply without an answer may still be on its way. The UID doesn't: of a custom resource's
+    status the API server takes the status alone (Kubernetes 1.36, seen in e2e/test_twin_contract.py).
+    """
     meta = request.metadata
+    lock = {"resourceVersion": version} if version else {}
     return {
         "apiVersion": request.api_version,
         "kind": request.kind,
-        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, **lock},
         "status": {"conditions": list(status.conditions), "provisioningClassDetails": dict(status.details)},
     }
 

@@ -1,0 +1,61 @@
+"""A status is written on the version that it rests on: what is on its way can't land after what came later."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from kube.autoscaling import ProvisioningRequest
+from provisioner.answers import Answers
+from provisioner.cases import Case
+from provisioner.progress import Attempts, Waiting
+from provisioner.statuses import Status
+from runtime.client import Resource
+from runtime.errors import Conflict
+from tests.provisioner.make import NOW, request
+from tests.provisioner.world_of_requests import Events
+
+
+class Writer:
+    """Remembers on which versions it was asked to write; `versions` are those that it answers, None a conflict."""
+
+    def __init__(self, *versions: str | None) -> None:
+        self.versions, self.rested_on = list(versions), list[str]()
+
+    async def apply(self, resource: Resource, body: Mapping[str, Any], *, manager: str, subresource: str = "") -> dict[str, Any]:
+        assert (resource.plural, manager, subresource) == ("provisioningrequests", "corral-provisioner", "status")
+        self.rested_on.append(body["metadata"].get("resourceVersion", ""))
+        version = self.versions.pop(0)
+        if version is None:
+            raise Conflict("the object has been modified")
+        return {"metadata": {"resourceVersion": version}}
+
+
+def at(version: str) -> ProvisioningRequest:
+    asked = request()
+    return structs.replace(asked, metadata=structs.replace(asked.metadata, resource_version=version))
+
+
+async def told(answers: Answers, version: str, words: str) -> bool:
+    case = Case(at(version), Status(), Attempts(), finding=Waiting("GangIncomplete", words))
+    return await answers.tell([case], NOW)
+
+
+@pytest.mark.looptime
+async def test_a_write_rests_on_what_the_store_shows_then_on_our_own_last_write() -> None:
+    writer = Writer("11", "12")
+    answers = Answers(writer, Events())  # type: ignore[arg-type]
+    assert await told(answers, "10", "one")
+    assert await told(answers, "10", "two")
+    assert writer.rested_on == ["10", "11"]
+
+
+@pytest.mark.looptime
+async def test_after_a_conflict_the_store_is_believed_and_it_is_tried_again() -> None:
+    writer = Writer("11", None, "21")
+    answers = Answers(writer, Events())  # type: ignore[arg-type]
+    assert await told(answers, "10", "one")
+    assert not await told(answers, "10", "two")
+    assert await told(answers, "20", "two")
+    assert writer.rested_on == ["10", "11", "20"]
