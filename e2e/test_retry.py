@@ -118,7 +118,7 @@ def test_others_run_meanwhile(cluster: Cluster) -> None:
 @pytest.mark.row("W6", "3.10-06")
 def test_success_ends_the_count(cluster: Cluster) -> None:
     """Kueue's own controller counts on over months, until a workload that ran fine is refused (reference W6)."""
-    cluster.queue(quota=32, retry={"limit": 1, "backoff": "1s"})
+    cluster.queue(quota=32, retry={"limit": 1, "backoff": "3s"})
     cluster.job()
     fail(cluster)
     cluster.provision(cluster.request(2))

@@ -9,11 +9,9 @@ import pytest
 
 from e2e.cluster import Cluster, eventually, holds, made, status_of
 from e2e.conformance.contest import is_true
-from e2e.conformance.scene import another, by_hand, now, pod_set
+from e2e.conformance.scene import QUICK, another, by_hand, now, pod_set
 from e2e.stack import ROOT, Program
 from kube import resources
-
-QUICK = {"limit": 1, "backoff": "1s", "maxBackoff": "1s"}
 
 
 def uids(cluster: Cluster) -> set[str]:

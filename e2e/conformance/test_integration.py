@@ -7,6 +7,7 @@ import pytest
 from e2e.cluster import BOOKING, Cluster, Json, eventually, holds, status_of
 from e2e.conformance.contest import is_true, moved, preempt, workloads
 from e2e.conformance.scene import (
+    QUICK,
     by_hand,
     pod_set,
     quota,
@@ -17,8 +18,6 @@ from e2e.conformance.scene import (
     with_checks,
 )
 from kube import resources
-
-QUICK = {"limit": 1, "backoff": "1s", "maxBackoff": "1s"}
 
 
 def mark(pod_set: str, booking: str = BOOKING) -> Json:

@@ -4,6 +4,7 @@ import pytest
 
 from e2e.cluster import Cluster, Json, eventually, holds, made, status_of
 from e2e.conformance.scene import (
+    QUICK,
     by_hand,
     config,
     delete,
@@ -23,8 +24,6 @@ from e2e.conformance.scene import (
 from e2e.stack import Program
 from kube import resources
 from kube.resources import Kind
-
-QUICK = {"limit": 1, "backoff": "1s", "maxBackoff": "1s"}
 
 
 def version(cluster: Cluster) -> str:

@@ -7,6 +7,7 @@ import pytest
 from e2e.cluster import KUEUE, Cluster, Json, eventually, holds, made
 from e2e.conformance.contest import is_true, preempt, workloads
 from e2e.conformance.scene import (
+    QUICK,
     by_hand,
     config,
     delete,
@@ -25,7 +26,6 @@ from e2e.conformance.scene import (
 from e2e.stack import Program
 from kube import resources
 
-QUICK = {"limit": 1, "backoff": "1s", "maxBackoff": "1s"}
 FOREIGN_CLASS = "check-capacity.autoscaling.x-k8s.io"
 
 
@@ -190,7 +190,7 @@ def owners(item: Json) -> list[Json]:
 @pytest.mark.row("W16")
 def test_the_next_attempt_is_without_the_key(cluster: Cluster) -> None:
     policy = cluster.namespace
-    strategy = {"backoffLimitCount": 1, "backoffBaseSeconds": 1}
+    strategy = {"backoffLimitCount": 1, "backoffBaseSeconds": 3}
     managed(cluster, parameters={"policy": policy, "runDuration": "1h"}, retryStrategy=strategy)
     cluster.job()
     first = cluster.request()
