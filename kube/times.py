@@ -39,6 +39,15 @@ def clock(moment: datetime, now: datetime) -> str:
     return moment.strftime("%H:%MZ" if moment.date() == now.date() else "%Y-%m-%d %H:%MZ")
 
 
+def due(deadline: datetime, now: datetime) -> str:
+    """A deadline for people, with the time left in steps so coarse that a message with it is not written anew all the time:
+    `10:40Z (35m left)`. Steps are hours, from an hour on down 5 minutes, then minutes, in the last two 10 seconds.
+    """
+    left = max(0, int((deadline - now).total_seconds()))
+    step = next(size for least, size in ((7200, 3600), (600, 300), (120, 60), (0, 10)) if left >= least)
+    return f"{clock(deadline, now)} ({length(-(-left // step) * step)} left)"
+
+
 def length(total: int) -> str:
     """A length of time for people, at most two units: `length(11520) == "3h12m"`."""
     days, rest = divmod(max(0, total), 86400)

@@ -19,7 +19,7 @@ from kube.meta import ObjectKey
 from kube.podspec import pod_set, template
 from kube.request_marks import POD_SET
 from kube.requests import PodSpecError
-from kube.times import instant, seconds
+from kube.times import due, instant, seconds
 from provisioner import authority, growth, tas
 from provisioner.authority import Look, NoQuota
 from provisioner.parameters import ParameterError, PolicyMissingError, Terms, named, poolless, terms
@@ -158,7 +158,8 @@ def _patient(reason: str, text: str, request: ProvisioningRequest, grace: float,
     created = instant(request.metadata.creation_timestamp) if request.metadata.creation_timestamp else now
     if (now - created).total_seconds() >= grace:
         return Refused(reason, text)
-    return NotYet(reason, text, datetime.fromtimestamp(created.timestamp() + grace, now.tzinfo))
+    until = datetime.fromtimestamp(created.timestamp() + grace, now.tzinfo)
+    return NotYet(reason, f"{text}; refused at {due(until, now)}", until)
 
 
 # --- the gang -------------------------------------------------------------------------------------------------------------

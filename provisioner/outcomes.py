@@ -6,7 +6,7 @@ from datetime import datetime
 
 from capacity.model import ZONE, Gang, Outcome, Plan, Reason, Shortfall, Snapshot, Undecidable
 from capacity.quantity import dollars
-from kube.times import clock, length
+from kube.times import due, length
 from provisioner.parameters import Terms, poolless
 from provisioner.progress import Failed, ToPlan, Waiting
 from provisioner.room import Room
@@ -88,7 +88,7 @@ def _told(outcome: Shortfall, room: Room, todo: ToPlan) -> str:
 def _until_the_deadline(reason: Reason, text: str, todo: ToPlan, asked_at: datetime, now: datetime) -> Waiting | Failed:
     if now >= todo.deadline:
         return Failed(reason.value, f"waited {length(int((now - asked_at).total_seconds()))}: {text}")
-    return Waiting(reason.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+    return Waiting(reason.value, f"{text}; gives up at {due(todo.deadline, now)}", wake=todo.deadline)
 
 
 def _notes(outcome: Shortfall, room: Room) -> Iterable[str]:
@@ -127,7 +127,7 @@ def observed(plan: Plan, pools: Iterable[str], todo: ToPlan, now: datetime) -> W
     )
     if now >= todo.deadline:
         return Failed(Reason.GANG_INCOMPLETE.value, text)
-    return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+    return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {due(todo.deadline, now)}", wake=todo.deadline)
 
 
 def broken(error: Exception, todo: ToPlan, now: datetime) -> Waiting | Failed:
@@ -135,7 +135,7 @@ def broken(error: Exception, todo: ToPlan, now: datetime) -> Waiting | Failed:
     text = f"the planner failed on it: {error!r:.200}"
     if now >= todo.deadline:
         return Failed("Undecidable", text)
-    return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {clock(todo.deadline, now)}", wake=todo.deadline)
+    return Waiting(Reason.GANG_INCOMPLETE.value, f"{text}; gives up at {due(todo.deadline, now)}", wake=todo.deadline)
 
 
 def too_large(plan: Plan) -> Failed | None:

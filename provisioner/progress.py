@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from capacity.model import Reason
 from kube import ours
-from kube.times import clock, instant, length
+from kube.times import due, instant, length
 from provisioner.parameters import Terms
 
 UNDER_WAY = frozenset({"Marking", "Launching", "Joining", "Failing"})
@@ -160,13 +160,39 @@ def _next_try(tries: Attempts, failed: ours.Booking | None) -> datetime | None:
 
 def _under_way(booking: ours.Booking, now: datetime) -> str:
     """How far it is, in words that change only with the numbers."""
-    until = f"deadline {clock(instant(booking.spec.provision_deadline), now)}"
+    until = f"deadline {due(instant(booking.spec.provision_deadline), now)}"
     if booking.status.phase == "Failing":
-        return f"attempt {booking.spec.attempt} failed and is rolled back: {failure(booking)}; {until}"
+        return f"attempt {booking.spec.attempt} failed and is rolled back: {failure(booking)}{_by(booking, now)}; {until}"
     total = machines(booking.spec)
     done = sum(machine.state == "Ready" for machine in booking.status.instances)
     done += len(booking.spec.nodes) if booking.status.marked_at else 0
-    return f"{min(done, total)} of {total} machines ready; {until}"
+    return f"{min(done, total)} of {total} machines ready{_by(booking, now)}; {until}"
+
+
+def _by(booking: ours.Booking, now: datetime) -> str:
+    """The deadline of the phase that it is in, if it has one of its own."""
+    spec, status = booking.spec, booking.status
+    limits = {"Launching": ("bought", spec.launch_seconds), "Failing": ("given back", spec.release_seconds)}
+    if status.phase not in limits or not status.phase_since:
+        return _machines_by(booking, now) if status.phase == "Joining" else ""
+    words, allowed = limits[status.phase]
+    return f", to be {words} by {due(instant(status.phase_since) + timedelta(seconds=allowed), now)}"
+
+
+def _machines_by(booking: ours.Booking, now: datetime) -> str:
+    """When the first of the machines that are not there yet must join or be ready, as far as the policy says so."""
+    spec = booking.spec
+    moments = {
+        f", to {words} by": instant(at) + timedelta(seconds=allowed)
+        for words, state, allowed in (("join", "Launched", spec.join_seconds), ("be verified", "Joined", spec.verify_seconds))
+        for at in [min((_began(each) for each in booking.status.instances if each.state == state), default="")]
+        if at and allowed is not None
+    }
+    return "".join(f"{words} {due(moment, now)}" for words, moment in moments.items())
+
+
+def _began(each: ours.BookedInstance) -> str:
+    return each.joined_at if each.state == "Joined" else each.launched_at
 
 
 def machines(spec: ours.BookingSpec) -> int:

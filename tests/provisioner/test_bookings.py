@@ -53,7 +53,7 @@ async def test_a_gang_gets_its_nodes_and_gives_them_back() -> None:
     here = Setting()
 
     await here.until("Provisioned")
-    assert here.status.message == "3 of 3 nodes ready"
+    assert here.status.message == "3 of 3 nodes ready; the first pod is awaited until 10:15Z (15m left)"
     assert sorted(name for (kind, _, name) in here.api.objects if kind == "nodes") == ["a", "n-i0", "n-i1"]
     assert all(here.api.of("nodes", name).metadata.labels[KEY] == "true" for name in ("a", "n-i0", "n-i1"))
 

@@ -42,11 +42,11 @@ GANG = Gang("team/job", (PodSet("main", 4, {}), PodSet("side", 1, {}, required_t
 @pytest.mark.parametrize(
     ("outcome", "todo", "expected"),
     [
-        pytest.param(SHORT, TODO, "2 of 4 pods can be had now; gives up at 2026-09-02 06:00Z", id="plain"),
+        pytest.param(SHORT, TODO, "2 of 4 pods can be had now; gives up at 2026-09-02 06:00Z (20h left)", id="plain"),
         pytest.param(
             Shortfall(Reason.GANG_INCOMPLETE, "0 of 4", (Finding("p/od", "x"),)),
             TODO,
-            "0 of 4; p/od: InsufficientCapacity since 09:58Z; gives up at 2026-09-02 06:00Z",
+            "0 of 4; p/od: InsufficientCapacity since 09:58Z; gives up at 2026-09-02 06:00Z (20h left)",
             id="names-what-is-shut",
         ),
         pytest.param(
@@ -56,13 +56,13 @@ GANG = Gang("team/job", (PodSet("main", 4, {}), PodSet("side", 1, {}, required_t
                 relaxations=(Relaxation(Change.PODS, "2 pods"), Relaxation(Change.ZONE, "any zone")),
             ),
             TODO,
-            "0 of 4; would fit: 2 pods | any zone; gives up at 2026-09-02 06:00Z",
+            "0 of 4; would fit: 2 pods | any zone; gives up at 2026-09-02 06:00Z (20h left)",
             id="names-what-would-fit",
         ),
         pytest.param(
             SHORT,
             ToPlan(NOW + timedelta(minutes=5), "InsufficientCapacity: no"),
-            "2 of 4 pods can be had now; the attempt before failed: InsufficientCapacity: no; gives up at 10:05Z",
+            "2 of 4 pods can be had now; the attempt before failed: InsufficientCapacity: no; gives up at 10:05Z (5m left)",
             id="names-the-attempt-before",
         ),
     ],

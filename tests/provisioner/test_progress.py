@@ -31,7 +31,7 @@ def at(minutes: float) -> datetime:
             False,
             ONE,
             booking("b", purchase(count=4)),
-            Waiting("CapacityProvisioning", "0 of 4 machines ready; deadline 10:40Z"),
+            Waiting("CapacityProvisioning", "0 of 4 machines ready; deadline 10:40Z (40m left)"),
             id="booked",
         ),
         pytest.param(
@@ -39,7 +39,7 @@ def at(minutes: float) -> datetime:
             False,
             ONE,
             booking("b", purchase(count=2), nodes=("n",), phase="Joining", marked_at=AT, instances=(machine(1, "Ready"),)),
-            Waiting("CapacityProvisioning", "2 of 3 machines ready; deadline 10:40Z"),
+            Waiting("CapacityProvisioning", "2 of 3 machines ready; deadline 10:40Z (40m left)"),
             id="joining",
         ),
         pytest.param(
@@ -47,7 +47,10 @@ def at(minutes: float) -> datetime:
             False,
             ONE,
             booking("b", phase="Failing", reason="InsufficientCapacity", message="no"),
-            Waiting("CapacityProvisioning", "attempt 1 failed and is rolled back: InsufficientCapacity: no; deadline 10:40Z"),
+            Waiting(
+                "CapacityProvisioning",
+                "attempt 1 failed and is rolled back: InsufficientCapacity: no; deadline 10:40Z (40m left)",
+            ),
             id="rolling-back",
         ),
         pytest.param(at(6), False, ONE, booking("b", **FAILED), ToPlan(at(40), ONE.error), id="the-second-attempt-comes-at-once"),
@@ -85,7 +88,9 @@ def at(minutes: float) -> datetime:
             False,
             ONE,
             booking("b", phase="Failing", reason="ProvisionTimeout", message="late"),
-            Waiting("CapacityProvisioning", "attempt 1 failed and is rolled back: ProvisionTimeout: late; deadline 10:40Z"),
+            Waiting(
+                "CapacityProvisioning", "attempt 1 failed and is rolled back: ProvisionTimeout: late; deadline 10:40Z (0s left)"
+            ),
             id="out-of-time-but-not-rolled-back-yet",
         ),
         pytest.param(at(9), True, ONE, None, Ended("BookingExpired", "the booking is gone"), id="provisioned-and-gone"),

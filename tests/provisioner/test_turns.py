@@ -65,7 +65,7 @@ def kinds(found: list[Next]) -> list[str]:
 def test_a_policy_without_a_pool_is_named_and_holds_nobody_up() -> None:
     lost, late, served = run(candidate("a", 1, pools=["q", "r"]), candidate("b", 1, pools=["q"], late=True), candidate("c", 4))
     assert isinstance(lost, Waiting)
-    text = "CapacityPolicy default: there is no CapacityPool q, r: create it or correct the name; gives up at 11:00Z"
+    text = "CapacityPolicy default: there is no CapacityPool q, r: create it or correct the name; gives up at 11:00Z (1h left)"
     assert (lost.reason, lost.message) == ("GangIncomplete", text)
     assert isinstance(late, Failed)
     assert late.message.startswith("waited 3h: CapacityPolicy default: there is no CapacityPool q")
