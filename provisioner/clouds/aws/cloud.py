@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from capacity.model import Labels
 from kube.providers import AwsProvider
-from provisioner.clouds.aws import ending, preflight, prices, reservations, shapes
+from provisioner.clouds.aws import ending, orders, preflight, prices, reservations, shapes
 from provisioner.clouds.aws.account import Subnet, in_zone
 from provisioner.clouds.aws.caching import Cached
 from provisioner.clouds.aws.calls import Calls
@@ -43,6 +43,7 @@ class AwsCloud:
         self._ceilings = Ceilings()
         self._facts: dict[Wanted, Cached[preflight.Facts]] = {}
         self._ours: tuple[Instance, ...] = ()
+        self._tags: Labels = {}
 
     async def inventory(self, wanted: Wanted = EVERYTHING) -> Inventory:
         """Instance types that are named by the pool or held by its reservations; nothing else is asked for."""
@@ -80,7 +81,7 @@ class AwsCloud:
         subnets = await self._discovery.subnets.get()
         found = await self._listing.instances(tags, {each.zone: each.zone_id for each in subnets})
         if [*tags] == [TAG_INSTALLATION]:
-            self._ours = found
+            self._ours, self._tags = found, tags
         return found
 
     async def terminate(self, ids: Sequence[str]) -> None:
@@ -141,9 +142,19 @@ class AwsCloud:
             quotas=await look.quotas(types) if wanted.on_demand else {},
             scaling=await look.scaling(),
             strangers=await look.strangers(types),
-            denied=await look.denied(template, subnets[0], types[0]) if subnets and types else "",
+            denied=await self._denied(look, types[0], subnets[0].zone) if subnets and types else "",
             unread=look.unread,
         )
+
+    async def _denied(self, look: Inspection, kind: InstanceType, zone: str) -> str:
+        """By dry runs of what a launch would be, this installation's tag included. A template that can't be used is told of by
+        its own check."""
+        order = Order("dry-run", kind.name, zone, "on-demand", 1, tags=self._tags)
+        try:
+            launch = orders.first(order, await self._site(order))
+        except ValueError:
+            return ""
+        return await look.denied(launch, [each for each in self._ours if each.state in _ALIVE])
 
     # --- launch ---------------------------------------------------------------------------------------------------------
 

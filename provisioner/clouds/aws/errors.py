@@ -43,6 +43,8 @@ _CODES: Mapping[ErrorKind, frozenset[str]] = {
     ),
 }
 _KIND = {code: kind for kind, codes in _CODES.items() for code in codes}
+DRY_RUN_ALLOWED = "DryRunOperation"
+"""An error that is none: the call would have been allowed."""
 _RESERVATION_GONE = "InvalidCapacityReservationState"  # .Unavailable: being reclaimed, or ended between our look and our call
 
 _TEXTS: tuple[tuple[re.Pattern[str], ErrorKind], ...] = (

@@ -5,11 +5,12 @@ from typing import Any, TypeVar
 
 from kube.providers import AwsProvider
 from provisioner.clouds.aws import preflight
-from provisioner.clouds.aws.account import Subnet, Template
+from provisioner.clouds.aws.account import Template
 from provisioner.clouds.aws.calls import Calls
 from provisioner.clouds.aws.operations import Op
+from provisioner.clouds.aws.orders import Launch
 from provisioner.clouds.aws.shapes import InstanceType
-from provisioner.clouds.base import CloudError, ErrorKind
+from provisioner.clouds.base import CloudError, ErrorKind, Instance
 
 T = TypeVar("T")
 _DENIED = ("UnauthorizedOperation", "AccessDenied")
@@ -61,20 +62,18 @@ class Inspection:
         )
         return tuple(each["InstanceId"] for call in found for each in call.get("Instances") or ())
 
-    async def denied(self, template: Template, subnet: Subnet, kind: InstanceType) -> str:
-        """What a dry run of a launch is refused with for lack of permission, "" when it would be allowed."""
-        tags = [{"Key": "corral.dev/installation", "Value": "dry-run"}]
+    async def denied(self, launch: Launch, ours: Sequence[Instance]) -> str:
+        """What dry runs of this launch, and of ending one of our machines, are refused with for lack of permission, "" if they
+        would be allowed."""
+        found = [await self._refusal(launch.op, launch.parameters)]
+        if ours:
+            found.append(await self._refusal(Op.TERMINATE, {"InstanceIds": [ours[0].id]}))
+        return "; ".join(filter(None, found))
+
+    async def _refusal(self, op: Op, parameters: Mapping[str, Any]) -> str:
+        """EC2 answers a dry run with an error always; what isn't about permissions is for the launch itself to meet."""
         try:
-            await self._calls.call(
-                Op.RUN,
-                DryRun=True,
-                MinCount=1,
-                MaxCount=1,
-                InstanceType=kind.name,
-                LaunchTemplate={"LaunchTemplateId": template.id, "Version": template.version},
-                TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
-                **({} if template.has_interfaces else {"SubnetId": subnet.id}),
-            )
+            await self._calls.call(op, **parameters, DryRun=True)
         except CloudError as error:
             return error.message if error.message.startswith(_DENIED) else ""
         return ""

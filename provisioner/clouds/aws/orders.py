@@ -69,6 +69,12 @@ def by_fleet(order: Order, site: Site) -> bool:
     return order.reservation is None and template.preference == NONE and plain and not template.market
 
 
+def first(order: Order, site: Site) -> Launch:
+    """The call that an order begins with. Raises ValueError as `userdata.render` does."""
+    count = chunks(order.count)[0]
+    return fleet(order, site, 0, count) if by_fleet(order, site) else run(order, site, 0, count, 0)
+
+
 def run(order: Order, site: Site, number: int, count: int, subnet: int) -> Launch:
     """RunInstances of the n-th chunk (from 0) in the n-th subnet (from 0). Raises ValueError as `userdata.render` does."""
     parameters: dict[str, Any] = {

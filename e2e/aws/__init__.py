@@ -1,0 +1,1 @@
+"""Corral as a user runs it, with the stand-in for EC2 in place of AWS."""
