@@ -46,7 +46,9 @@ def noted(view: View) -> BookingStatus:
     """
     taken = [f"node {each.name} is gone" for each in view.spec.nodes if each.name in view.seen.gone]
     machines = [
-        f"{missing(view, each)} of {each.count} {each.shape} are lost" for each in view.spec.purchases if missing(view, each) > 0
+        f"{missing(view, each)} of {each.count} {each.shape} {_fate(view)}"
+        for each in view.spec.purchases
+        if missing(view, each) > 0
     ]
     machines += [
         f"nothing is bought instead: {view.seen.closed[each.name]}" for each in view.spec.purchases if _barred(view, each)
@@ -68,6 +70,10 @@ def overdue(view: View) -> BookingStatus:
     left = sorted(each.node or each.id for each in view.status.instances if each.state not in ("Gone", "Transferred"))
     words = f"{len(left)} machines are not given back after {length(view.spec.release_seconds)}: {', '.join(left[:5])}"
     return _with_condition(view, view.status, OVERDUE, words if left else "", OVERDUE, "GivenBack", "all is given back")
+
+
+def _fate(view: View) -> str:
+    return "are lost or about to end" if drains.begun(view) else "are lost"
 
 
 def _barred(view: View, purchase: BookedPurchase) -> bool:

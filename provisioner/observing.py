@@ -19,6 +19,7 @@ from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
 from provisioner.daemons import ready_on
 from provisioner.health import ailment
+from provisioner.offerings import ends
 from provisioner.state import BOOKED, BOOKINGS_BY_GIVER, CLASS, QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import LIVE, Notice, Observed, Owner, SeenNode, Verdict
 from provisioner.transfer import Grip
@@ -99,8 +100,17 @@ class Observer:
         shut = {each.name: why for each in purchases if (why := self._closed(each.pool))}
         if booking.status.phase in ("Joining", "Provisioned") and _lacking(booking):
             view = take(self._state, self._now())
-            shut |= {each.name: why for each in purchases if (why := limits.exceeded(view, each))}
+            shut |= {each.name: why for each in purchases if (why := limits.exceeded(view, each) or self._expiring(each))}
         return shut
+
+    def _expiring(self, purchase: ours.BookedPurchase) -> str:
+        """Nothing is bought for a gang that runs in a reservation whose drain has begun."""
+        pool, known = self._state.pool(purchase.pool), self._state.known.get(purchase.pool)
+        source = next((each for each in pool.spec.sources if each.name == purchase.source), None) if pool else None
+        there = known.inventory.reservations if known else ()
+        found = next((each for each in there if each.id == purchase.reservation_id), None)
+        end = ends(source, found) if source and found else None
+        return f"reservation {purchase.reservation_id} is about to end" if end and end <= self._now().timestamp() else ""
 
     def _closed(self, name: str) -> str:
         """Why nothing may be bought from the pool now. Nothing is said of one that isn't there."""
