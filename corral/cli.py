@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     plan.set_defaults(run=_plan)
 
     why = commands.add_parser("why", help="tell why a workload waits, or who holds capacity, from the cluster's objects")
-    kinds = "job/NAME, pod/NAME, podgroup/NAME, workload/NAME, provreq/NAME; reservation/ID, pool/NAME, node/NAME"
+    kinds = "job/NAME or any KIND/NAME that Kueue admits, pod, podgroup, workload, provreq; reservation/ID, pool/NAME, node/NAME"
     why.add_argument("target", help=kinds)
     why.add_argument("-n", "--namespace", default="default")
     why.add_argument("--kubeconfig", default="", help="default: KUBECONFIG, then ~/.kube/config")
