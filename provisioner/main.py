@@ -15,6 +15,7 @@ from provisioner.policies import PolicyReconciler
 from provisioner.pools import PoolReconciler
 from provisioner.reaper import Reaper
 from provisioner.requests import ALL, Planner
+from provisioner.savings import Meter
 from provisioner.scalein import ScaleInLoop
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import MANAGER, State
@@ -84,6 +85,7 @@ def build(settings: ProvisionerSettings, client: Client, cluster: str, clouds: C
     for controller in (planning, looking, judging, bookings.controller(booking, state)):
         manager.controller(controller)
     manager.background("scale-in", ScaleInLoop(state, client, _now, pace).run)
+    manager.background("savings", Meter(state, _now).run)
     manager.background("reaper", Reaper(state, client, _now, pace).run)
     return manager
 

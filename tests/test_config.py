@@ -75,3 +75,16 @@ def test_viewers_may_read_what_why_tells() -> None:
     )
     assert {(each, "list") for each in read} <= granted
     assert {(each, "get") for each in ("nodes", "workloads", "provisioningrequests", "localqueues", "clusterqueues")} <= granted
+
+
+@pytest.mark.parametrize("service", ["admission", "provisioner"])
+def test_two_replicas_of_which_a_drain_leaves_one(service: str) -> None:
+    deployment = yaml.safe_load((CONFIG / f"manager/{service}.yaml").read_text())
+    budgets = {
+        each["metadata"]["name"]: each["spec"]
+        for each in yaml.safe_load_all((CONFIG / "manager/disruption_budgets.yaml").read_text())
+    }
+    budget = budgets[deployment["metadata"]["name"]]
+    assert deployment["spec"]["replicas"] - budget["maxUnavailable"] == 1
+    assert budget["selector"] == deployment["spec"]["selector"]
+    assert budget["selector"]["matchLabels"].items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
