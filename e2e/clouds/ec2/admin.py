@@ -73,7 +73,10 @@ class Admin:
         return _json({"settings": settings, **objects, "stock": stock, "reservations": reserved})
 
     async def _change(self, request: web.Request) -> web.Response:
-        self._service.account.change(await _body(request, Change))
+        try:
+            self._service.account.change(await _body(request, Change))
+        except msgspec.ValidationError as error:
+            raise _bad(f"settings: {error}") from error
         return _json({})
 
     async def _remove(self, request: web.Request) -> web.Response:

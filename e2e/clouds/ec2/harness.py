@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,10 @@ from e2e.clouds.ec2.server import Server
 from e2e.clouds.ec2.service import Service
 
 START_SECONDS = 30.0
+
+
+class AdminError(Exception):
+    """The admin API refused; the message says why."""
 
 
 class Ec2:
@@ -77,11 +82,15 @@ class Ec2:
         return found
 
     def admin(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The decoded answer. Raises urllib.error.HTTPError."""
+        """The decoded answer. Raises AdminError."""
         data = None if body is None else json.dumps(body, default=str).encode()
         request = urllib.request.Request(f"{self.endpoint}/_admin/{path}", data=data, method=method)
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return json.load(response)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise AdminError(f"{method} {path}: {error.read().decode()}") from error
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

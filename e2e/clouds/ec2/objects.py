@@ -147,7 +147,7 @@ class Quota(Strict, frozen=True, kw_only=True):
     """A Service Quota; `value` counts vCPUs for those that limit on-demand instances."""
 
     code: str
-    value: Count
+    value: Annotated[int, Meta(ge=0)]
     name: str = ""
     service: str = "ec2"
 
