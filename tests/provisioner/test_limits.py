@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from capacity.model import Budget
-from provisioner.limits import budgets, idle_cost, shared
+from kube import ours
+from provisioner.limits import budgets, exceeded, idle_cost, shared
 from provisioner.offerings import Market, offers
 from provisioner.view import View
-from tests.provisioner.make import booking, instance, known, on_demand, pool, purchase, source, view
+from tests.provisioner.make import booking, instance, known, machine, on_demand, pool, purchase, source, view
 
 RES = {"p/res/cr-1/east/a": 1, "p/res/cr-1/east/b": 1}
 OD = {"p/od/h100/east": 1, "p/od/h100/west": 1}
@@ -75,3 +76,34 @@ def test_a_reservation_that_two_pools_name_is_there_once(provider: str, most: di
     budgets_ = shared(seen, found)
     assert {name: each.left for each in budgets_ for name in each.weight if name.startswith("p/")} == most
     assert all(set(each.weight.values()) == {1} and len(each.weight) == 2 for each in budgets_)
+
+
+JOINING: dict[str, Any] = {"phase": "Joining", "instances": (machine(1, "Bad"),)}
+TAGGED = known(instance(1, tags={"corral.dev/pool": "p", "corral.dev/booking": "b", "corral.dev/purchase": "p0"}))
+"""Two were ordered: a bad one runs, and with its replacement and the other it would be three."""
+
+
+@pytest.mark.parametrize(
+    ("of", "why"),
+    [
+        pytest.param(pool(), "", id="no limit"),
+        pytest.param(pool("p", limits={"onDemandNodes": 3}), "", id="just used up"),
+        pytest.param(
+            pool("p", limits={"onDemandNodes": 2}), "LimitExceeded: onDemandNodes 2 of pool p: 3 would run", id="on-demand nodes"
+        ),
+        pytest.param(
+            pool("p", source("od", maxNodes=2)),
+            "LimitExceeded: maxNodes 2 of source od in pool p: 3 are used",
+            id="nodes of the source",
+        ),
+        pytest.param(
+            pool("p", limits={"onDemandSpendPerDay": "419"}),
+            "LimitExceeded: onDemandSpendPerDay $419 of pool p: $420.00 would be committed today",
+            id="money",
+        ),
+    ],
+)
+def test_a_replacement_keeps_to_the_limits(of: ours.CapacityPool, why: str) -> None:
+    bought = on_demand(count=2)
+    seen = view(of, bookings=(booking("b", bought, **JOINING),), known={"p": TAGGED}, spent={"p": 420_000_000})
+    assert exceeded(seen, bought) == why

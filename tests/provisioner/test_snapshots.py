@@ -9,8 +9,9 @@ import pytest
 from capacity.model import ZONE, CapacityType, Gang, Holder, Node, Plan, PodSet, Preferences, Running, Shortfall
 from capacity.plan import plan
 from capacity.requirements import Toleration
-from kube import ours
-from provisioner.clouds.base import InstanceState
+from kube import core, ours
+from kube.meta import decode
+from provisioner.clouds.base import Announcement, InstanceState
 from provisioner.grounds import Grounds
 from provisioner.snapshots import MARKED, QUARANTINE, room
 from provisioner.view import View
@@ -56,6 +57,45 @@ def nodes(seen: View) -> dict[str, Node]:
 def test_who_has_a_node(there: Any, more: dict[str, Any], expected: tuple[Any, ...]) -> None:
     found = nodes(view(pool("p", **ADOPTING), nodes=(there,), **more))["n"]
     assert (found.booked_by, found.ready, found.taints) == expected
+
+
+SICK = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "KernelDeadlock", "status": "True"}]}
+NEEDY = {"readiness": {"requiredDaemonSets": ["kube-system/plugin"]}}
+PLUGIN = decode(
+    {
+        "metadata": {
+            "name": "plugin-1",
+            "namespace": "kube-system",
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "plugin", "uid": "u"}],
+        },
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    },
+    core.Pod,
+)
+
+
+@pytest.mark.parametrize(
+    ("of", "there", "pods", "holder"),
+    [
+        pytest.param(pool("p", **ADOPTING), node("n", **SICK), [], "(unhealthy: KernelDeadlock=True)", id="sick"),
+        pytest.param(
+            pool("p", **ADOPTING, **NEEDY),
+            node("n"),
+            [],
+            "(no ready pod of DaemonSet kube-system/plugin)",
+            id="without its plugin",
+        ),
+        pytest.param(pool("p", **ADOPTING, **NEEDY), node("n"), [PLUGIN], None, id="with its plugin"),
+    ],
+)
+def test_a_node_that_would_fail_later_is_not_planned_on(of: Any, there: Any, pods: list[Any], holder: str | None) -> None:
+    assert nodes(view(of, nodes=(there,), pods_on=lambda _: pods))["n"].booked_by == holder
+
+
+def test_an_idle_machine_that_is_announced_to_go_is_not_planned_on() -> None:
+    said = (Announcement("Maintenance", 2_000_000_000, "host retirement"),)
+    there = node("n", provider_id="sim:///east/i-1")
+    assert not nodes(view(pool("p", **ADOPTING), nodes=(there,), known={"p": known(instance(1, announced=said))}))["n"].ready
 
 
 def test_a_node_of_two_pools_is_not_planned_on() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from kube import ours
+from kube.meta import Condition
 from provisioner.clouds.base import InstanceState
 from provisioner.view import View, in_flight, selecting
 from tests.provisioner.make import booking, instance, known, machine, node, pod, pool, purchase, view
@@ -89,6 +90,9 @@ def test_a_machine_that_its_booking_has_not_recorded_yet_is_held_by_its_tag() ->
     assert seen.booked_by(there) == "b"
 
 
+REPLACING = Condition(
+    type="NodeLost", status="True", reason="Replacing", message="1 of 3", last_transition_time="2026-09-01T10:00:00Z"
+)
 TAGS = {"corral.dev/booking": "b", "corral.dev/purchase": "p0"}
 
 
@@ -98,6 +102,9 @@ TAGS = {"corral.dev/booking": "b", "corral.dev/purchase": "p0"}
         pytest.param(booking("b", purchase(count=3)), 0, 3, id="all-on-order"),
         pytest.param(booking("b", purchase(count=3), phase="Launching"), 2, 1, id="two-are-counted"),
         pytest.param(booking("b", purchase(count=3), phase="Joining"), 3, 0, id="all-are-counted"),
+        pytest.param(
+            booking("b", purchase(count=3), phase="Provisioned", conditions=(REPLACING,)), 2, 1, id="a-lost-one-is-replaced"
+        ),
         pytest.param(
             booking("b", purchase(count=3), phase="Joining", instances=(machine(1, "Bad"),)), 3, 1, id="one-is-replaced"
         ),
