@@ -17,14 +17,15 @@ from kube.kueue import Workload
 from kube.meta import decode
 from kube.resources import BOOKINGS, NODES, PODS
 from kube.slices import before
-from provisioner import launches, marks, tellings
+from provisioner import checkups, launches, marks, tellings
 from provisioner.clouds.base import CloudError, ErrorKind
+from provisioner.disruption import is_stranger
 from provisioner.evictions import empty
 from provisioner.lifecycle import next_step
-from provisioner.observing import Observer, is_stranger
+from provisioner.observing import Observer
 from provisioner.settings import ProvisionerSettings
-from provisioner.state import BOOKINGS_BY_GIVER, BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, State
-from provisioner.steps import Buy, Drain, Drop, Mark, Quarantine, Step, Terminate, Terms, Unmark, Wait, Write
+from provisioner.state import BOOKINGS_BY_GIVER, BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, TAG_BOOKING, State
+from provisioner.steps import Buy, CheckUp, Drain, Drop, Mark, Quarantine, Step, Terminate, Terms, Unmark, Wait, Write
 from runtime.client import Client, Resource
 from runtime.controller import DONE, Controller, Result
 from runtime.errors import Conflict, NotFound
@@ -77,6 +78,9 @@ class BookingReconciler:
                 await self._on_nodes(names, marks.quarantine_patch)
             case Buy(token):
                 return await self._buy(booking, token, rule)
+            case CheckUp(names):
+                await checkups.begin(self._client, self._state, booking.metadata.name, _pools(booking, names))
+                return Result(requeue_after=1.0)
             case Terminate(ids):
                 return await self._terminate(booking, ids, rule)
             case Drain(names, everyone):
@@ -205,6 +209,14 @@ def crash_point(rule: str) -> None:
         os._exit(137)
 
 
+def _pools(booking: ours.Booking, names: Iterable[str]) -> list[tuple[str, str]]:
+    """The nodes with their pools."""
+    taken = {each.name: each.pool for each in booking.spec.nodes}
+    bought = {each.name: each.pool for each in booking.spec.purchases}
+    found = taken | {each.node: bought[each.purchase] for each in booking.status.instances if each.purchase in bought}
+    return [(name, found[name]) for name in names if name in found]
+
+
 def _labels_for(booking: ours.Booking, node: core.Node) -> dict[str, str]:
     """The labels for a node that the booking took, or that one of its machines became."""
     spec = booking.spec
@@ -258,4 +270,5 @@ def controller(reconciler: BookingReconciler, state: State) -> Controller[str]:
     new.watch(state.workloads, of_workload)
     new.watch(state.nodes, of_node)
     new.watch(state.pods, of_pod)
+    new.watch(state.jobs, lambda job: [job.metadata.labels.get(TAG_BOOKING, "")])
     return new

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from kube import core
 from provisioner import marks
 
+CHECKUP = "corral.dev/health-check"
+"""Label of the pods that check a node's health; they may be ended with it."""
 DO_NOT_DISRUPT = "corral.dev/do-not-disrupt"
 _HOLDS_POD = (
     (DO_NOT_DISRUPT, "true"),
@@ -19,6 +21,17 @@ _HOLDS_POD = (
 _HOLDS_NODE = ((DO_NOT_DISRUPT, "true"), *marks.GUARD_ANNOTATIONS.items())
 _REMADE = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds whose pods come back elsewhere and lose nothing by it. A Job's pod loses its work; nobody makes a bare pod again."""
+
+
+def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset()) -> bool:
+    """A live pod that is neither a DaemonSet's, nor static, nor a health check's, nor one that selects a key of these bookings."""
+    kinds = {owner.kind for owner in pod.metadata.owner_references}
+    return (
+        CHECKUP not in pod.metadata.labels
+        and not pod.terminal
+        and not kinds & {"DaemonSet", "Node"}
+        and not bookings & marks.bookings_on(pod.spec.node_selector)
+    )
 
 
 def movable(pod: core.Pod) -> bool:

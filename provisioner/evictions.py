@@ -6,7 +6,7 @@ from collections.abc import Collection
 from kube import core
 from kube.meta import decode
 from kube.resources import PODS
-from provisioner.observing import is_stranger
+from provisioner.disruption import is_stranger
 from runtime.client import Client, Resource
 from runtime.errors import Conflict, NotFound, TooManyRequests
 

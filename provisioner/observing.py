@@ -3,32 +3,27 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
-from capacity.model import ZONE, Resources
-from capacity.quantity import amount
-from kube import core, nodes, ours
+from kube import core, ours
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import ObjectKey
 from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS, Kind
 from kube.times import instant, seconds
-from provisioner import launches, limits, marks, notices, owners, slices, transfer, verify
+from provisioner import limits, marks, owners, slices, transfer
 from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
-from provisioner.daemons import ready_on
-from provisioner.health import ailment
+from provisioner.inspecting import Inspector
 from provisioner.offerings import ends
-from provisioner.state import BOOKED, BOOKINGS_BY_GIVER, CLASS, QUARANTINED_LABEL, TAG_BOOKING, TAG_INSTALLATION, State
-from provisioner.steps import LIVE, Notice, Observed, Owner, SeenNode, Verdict
-from provisioner.transfer import Grip
+from provisioner.state import BOOKINGS_BY_GIVER, CLASS, TAG_BOOKING, TAG_INSTALLATION, State
+from provisioner.steps import LIVE, Observed, Owner
 from provisioner.view import take
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, NotFound, TransportError
 
 PODS_BY_BOOKING = "booking"
-NODES_BY_PROVIDER = "provider"
 FRESH, RELAXED = 2.0, 30.0
 """Seconds that a cloud's list is good for: while machines come and go, and while a booking just stands."""
 
@@ -46,13 +41,13 @@ class Observer:
         self._state, self._client, self._now = state, client, now
         self._lists: dict[str, _List] = {}
         state.pods.add_index(PODS_BY_BOOKING, lambda pod: marks.bookings_on(pod.spec.node_selector))
-        state.nodes.add_index(NODES_BY_PROVIDER, lambda node: [node.spec.provider_id] if node.spec.provider_id else [])
+        self._inspector = Inspector(state, now)
 
     async def observe(self, booking: ours.Booking) -> Observed:
         request = await self._request_there(booking)
         owner, words = await self._owner(booking, request)
         instances = await self._instances(booking)
-        seen = self._nodes(booking, instances or {})
+        seen = self._inspector.nodes(booking, instances or {})
         return Observed(
             owner=owner,
             words=words,
@@ -173,104 +168,6 @@ class Observer:
         self._lists[booking.metadata.name] = _List(now, found)
         return found
 
-    # --- nodes
-
-    def _nodes(self, booking: ours.Booking, instances: Mapping[str, Instance]) -> dict[str, SeenNode]:
-        seen: dict[str, SeenNode] = {}
-        for planned in booking.spec.nodes:
-            node = self._state.nodes.get(("", planned.name))
-            if node is not None:
-                pool = self._state.pool(planned.pool)
-                expected = _with_daemons(verify.Expected(devices={}, room=_room(booking.spec, planned.pods)), pool)
-                found = self._seen(booking, node, planned.pods, expected, pool)
-                seen[node.metadata.name] = self._from_giver(planned, node, found)
-        for provider_id, purchase in _machines(booking, instances):
-            for node in self._state.nodes.by(NODES_BY_PROVIDER, provider_id):
-                pool = self._state.pool(purchase.pool)
-                expected = _with_daemons(self._expected(booking.spec, purchase), pool)
-                seen[node.metadata.name] = self._seen(booking, node, purchase.pods, expected, pool)
-        return seen
-
-    def _from_giver(self, planned: ours.BookedNode, node: core.Node, seen: SeenNode) -> SeenNode:
-        """A node that is taken over: the keys of the former booking are this one's to see to once that has let go."""
-        giver = planned.taken_over
-        if not giver:
-            return seen
-        keys = giver in marks.bookings_on(node.metadata.labels)
-        others = tuple(each for each in seen.others if each != giver)
-        match transfer.grip(self._state.bookings.get(("", giver)), planned):
-            case Grip.LOOSE:
-                return replace(seen, others=others, touched=seen.touched or keys, marked=seen.marked and not keys)
-            case Grip.FIRM:
-                return replace(seen, others=others, marked=False, giver=giver)
-        return seen
-
-    def _expected(self, spec: ours.BookingSpec, purchase: ours.BookedPurchase) -> verify.Expected:
-        """Devices and taints are the shape's, as the pool's status keeps them over restarts."""
-        pool = self._state.pool(purchase.pool)
-        shape = next((each for each in pool.status.shapes if each.name == purchase.shape), None) if pool else None
-        return verify.Expected(
-            labels={key: value for key, value in {ZONE: purchase.zone, **purchase.domain, **purchase.labels}.items() if value},
-            devices={name: amount(name, text) for name, text in shape.allocatable.items() if "/" in name} if shape else None,
-            room=_room(spec, purchase.pods),
-            taints=_repelling(shape.taints) if shape else None,
-        )
-
-    def _seen(
-        self,
-        booking: ours.Booking,
-        node: core.Node,
-        pods: Mapping[str, int],
-        expected: verify.Expected,
-        pool: ours.CapacityPool | None,
-    ) -> SeenNode:
-        name, mine = booking.metadata.name, marks.names(booking)
-        facts = self._facts(mine, node, pool)
-        found, words = verify.verdict(expected, facts)
-        on_it = marks.bookings_on(node.metadata.labels)
-        return SeenNode(
-            name=node.metadata.name,
-            provider_id=node.spec.provider_id,
-            touched=name in on_it,
-            marked=marks.marked(node, marks.labels(name, launches.keys(booking.spec, pods))),
-            quarantined=QUARANTINED_LABEL in node.metadata.labels,
-            others=tuple(sorted(on_it - mine)),
-            holds=verify.holds(expected.room, facts),
-            busy=any(is_stranger(pod, mine) for pod in self._state.pods_on(node.metadata.name)),
-            launched=marks.launched(node),
-            ready=node.ready,
-            closed=node.spec.unschedulable,
-            verdict=found,
-            words=words or ("" if found is Verdict.SOUND else "not as planned"),
-            notice=self._notice(node, pool),
-        )
-
-    def _notice(self, node: core.Node, pool: ours.CapacityPool | None) -> Notice | None:
-        """What the pool's cloud said last: all its machines with our tags are listed, whatever booking they were bought for."""
-        known = self._state.known.get(pool.metadata.name) if pool else None
-        machine = known.machine(node.spec.provider_id) if known else None
-        if known is None or machine is None:
-            return None
-        there = (each for each in known.inventory.reservations if each.id == machine.reservation)
-        return notices.notice(machine, pool, next(there, None), self._now())
-
-    def _facts(self, mine: frozenset[str], node: core.Node, pool: ours.CapacityPool | None) -> verify.Facts:
-        pods = self._state.pods_on(node.metadata.name)
-        return verify.Facts(
-            ready=node.ready,
-            labels=node.metadata.labels,
-            allocatable=nodes.amounts(node.status.allocatable),
-            taken=nodes.requested(pod for pod in pods if not mine & marks.bookings_on(pod.spec.node_selector)),
-            daemon_sets=frozenset(ready_on(pods)),
-            unschedulable=node.spec.unschedulable,
-            taints=_repelling(node.spec.taints),
-            ailment=ailment(node, pool),
-        )
-
-
-def _with_daemons(expected: verify.Expected, pool: ours.CapacityPool | None) -> verify.Expected:
-    return replace(expected, daemon_sets=pool.spec.readiness.required_daemon_sets if pool else ())
-
 
 def _waits(request: ProvisioningRequest) -> bool:
     """Whether a gang waits for capacity, as far as its request tells."""
@@ -282,12 +179,6 @@ def _only_there(pod: core.Pod, booking: str, mine: frozenset[str]) -> bool:
     """Whether the pod selects the booking's own key, and none that its nodes don't bear: it can't run on them then."""
     selected = marks.bookings_on(pod.spec.node_selector)
     return booking in selected and selected <= mine
-
-
-def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset()) -> bool:
-    """A live pod that is neither a DaemonSet's, nor static, nor one that selects a key of these bookings."""
-    kinds = {owner.kind for owner in pod.metadata.owner_references}
-    return not pod.terminal and not kinds & {"DaemonSet", "Node"} and not bookings & marks.bookings_on(pod.spec.node_selector)
 
 
 def idle_seconds(state: State, pool: str, source: str) -> int | None:
@@ -329,29 +220,3 @@ def _moving(booking: ours.Booking) -> bool:
     standing = all(each.state in ("Ready", "Gone", "Transferred") for each in booking.status.instances)
     pending = any(each.state == "Pending" for each in booking.status.launches)
     return pending or not (booking.status.phase == "Provisioned" and standing)
-
-
-def _machines(booking: ours.Booking, instances: Mapping[str, Instance]) -> Iterable[tuple[str, ours.BookedPurchase]]:
-    """The providerID and purchase of each machine of the booking that may have a node."""
-    purchases = {each.name: each for each in booking.spec.purchases}
-    by_token = {each.token: each.purchase for each in booking.status.launches}
-    found = {each.provider_id: each.purchase for each in booking.status.instances if each.state not in ("Gone", "Transferred")}
-    left = {each.provider_id for each in booking.status.instances} - set(found)
-    for each in instances.values():
-        if each.provider_id not in left:
-            found.setdefault(each.provider_id, by_token.get(each.token, ""))
-    return [(provider_id, purchases[name]) for provider_id, name in found.items() if provider_id and name in purchases]
-
-
-def _room(spec: ours.BookingSpec, pods: Mapping[str, int]) -> Resources:
-    """What the pods planned on one node ask for together."""
-    total: Counter[str] = Counter()
-    for each in spec.pod_sets:
-        for name, number in each.requests.items():
-            total[name] += number * pods.get(each.name, 0)
-    return {name: number for name, number in total.items() if number}
-
-
-def _repelling(taints: Iterable[core.Taint]) -> frozenset[tuple[str, str]]:
-    """The taints (key, effect) that keep pods off, ours apart: it is told by the marks."""
-    return frozenset((each.key, each.effect) for each in taints if each.effect != "PreferNoSchedule" and each.key != BOOKED)

@@ -15,7 +15,8 @@ from kube.meta import ObjectKey, decode
 from kube.resources import BOOKINGS, NODES, PODS
 from provisioner import marks
 from provisioner.clouds.base import Cloud, CloudError, Instance, InstanceState
-from provisioner.observing import is_stranger, still_there
+from provisioner.disruption import is_stranger
+from provisioner.observing import still_there
 from provisioner.pace import Pace
 from provisioner.sightings import Sightings
 from provisioner.state import MANAGER, QUARANTINED_LABEL, TAG_BOOKING, TAG_CLUSTER, TAG_INSTALLATION, TAG_POOL, State

@@ -19,8 +19,9 @@ from kube.resources import NODES, PODS
 from kube.times import instant
 from provisioner import disruption, marks
 from provisioner.clouds.base import CloudError, InstanceState
+from provisioner.disruption import is_stranger
 from provisioner.evictions import empty
-from provisioner.observing import idle_seconds, is_stranger
+from provisioner.observing import idle_seconds
 from provisioner.pace import Pace
 from provisioner.state import MANAGER, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
 from provisioner.steps import ENDED

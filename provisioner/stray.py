@@ -7,7 +7,8 @@ from kube import core
 from kube.meta import ObjectKey, decode
 from kube.resources import BOOKINGS, NODES, PODS
 from provisioner import marks
-from provisioner.observing import is_stranger, still_there
+from provisioner.disruption import is_stranger
+from provisioner.observing import still_there
 from provisioner.sightings import Sightings
 from provisioner.state import MANAGER, QUARANTINED_LABEL, State
 from provisioner.steps import ENDED
