@@ -30,8 +30,7 @@ def _lines(facts: Facts) -> Iterator[str]:
     elif not workload.quota_reserved:
         yield from waits_for_quota(facts)
     elif workload.evicted:
-        evicted = workload.condition("Evicted")
-        yield f"WAITING, not for capacity: it is being stopped, {_age(facts, evicted)}: {_text(evicted)}"
+        yield from _stopping(facts)
     else:
         yield from _capacity(facts)
         return
@@ -50,6 +49,16 @@ def _inactive(facts: Facts) -> Iterator[str]:
         yield "  to do: try again:"
     yield f"    kubectl patch workloads.kueue.x-k8s.io {meta.name} -n {meta.namespace}"
     yield """    --type merge -p '{"spec":{"active":true}}'"""
+
+
+def _stopping(facts: Facts) -> Iterator[str]:
+    """Kueue v0.17.0 clears the quota of an evicted Workload when its job has stopped, never where no job stands behind it."""
+    workload = facts.workload
+    evicted = workload.condition("Evicted")
+    yield f"WAITING, not for capacity: it is being stopped, {_age(facts, evicted)}: {_text(evicted)}"
+    yield from (f"  check {state.name} is {state.state}: {state.message}" for state in facts.states if state.message)
+    if not workload.metadata.owner_references:
+        yield "  to do: delete it: no job stands behind it, and Kueue leaves it to the job to give the quota back"
 
 
 def _capacity(facts: Facts) -> Iterator[str]:

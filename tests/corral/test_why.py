@@ -321,6 +321,15 @@ async def test_one_that_is_being_stopped() -> None:
     assert first.endswith(": Preempted by x")
 
 
+async def test_a_workload_without_a_job_that_was_evicted() -> None:
+    """Real: it holds its quota for ever (Kueue 0.17.0)."""
+    failed = entry(message="Attempt 1 of 2 failed: GangIncomplete: 0 of 2")
+    said = [condition("QuotaReserved"), condition("Evicted", reason="AdmissionCheck", message="a check is false")]
+    lines = await told({**CLUSTER, "workloads": [workload("by-hand", checks=(failed,), conditions=said)]}, "workload/by-hand")
+    assert lines[1] == "  check capacity is Pending: Attempt 1 of 2 failed: GangIncomplete: 0 of 2"
+    assert lines[2].startswith("  to do: delete it: no job stands behind it")
+
+
 async def test_a_job_that_runs_without_us() -> None:
     runs = workload("job-llm", LLM, checks=(), conditions=[condition("QuotaReserved"), condition("Admitted")])
     [first] = await told({**CLUSTER, "workloads": [runs], "provisioningrequests": []}, "job/llm")
