@@ -9,7 +9,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
 from e2e.clouds.ec2 import Ec2
-from e2e.clouds.ec2.harness import AdminError
+from e2e.clouds.ec2.control import AdminError
 from tests.e2e_clouds.conftest import P5, Stage, refused
 
 
@@ -137,6 +137,16 @@ def test_quotas_are_vcpus(ec2: Ec2, stand_in: Stage) -> None:
     client = stand_in.client("service-quotas")
     assert client.get_service_quota(ServiceCode="ec2", QuotaCode="L-417A185B")["Quota"]["Value"] == 768.0
     assert len(client.list_service_quotas(ServiceCode="ec2")["Quotas"]) == 4
+
+
+def test_objects_may_be_taken_away(ec2: Ec2, stand_in: Stage) -> None:
+    ec2.change(reservations=[{"id": "cr-0a", "type": P5, "zone": "us-east-1a", "total": 1}])
+    state = ec2.admin("GET", "state")
+    assert [(each["id"], each["free"]) for each in state["reservations"]] == [("cr-0a", 1)]
+    ec2.admin("DELETE", "reservations/cr-0a")
+    assert stand_in.client().describe_capacity_reservations()["CapacityReservations"] == []
+    with pytest.raises(AdminError, match="cr-0a"):
+        ec2.admin("DELETE", "reservations/cr-0a")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_no_more_than_a_thousand_ids(stand_in: Stage) -> None:
 
 def test_the_cloud_may_kill(ec2: Ec2, stand_in: Stage) -> None:
     (identity,) = stand_in.run()
-    ec2.admin("POST", "kill", {"ids": [identity]})
+    ec2.kill(identity)
     (call,) = stand_in.client().describe_instances(InstanceIds=[identity])["Reservations"]
     assert call["Instances"][0]["StateReason"]["Code"] == "Server.InternalError"
 

@@ -4,6 +4,7 @@ import base64
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from e2e.clouds.ec2.account import Account
@@ -13,7 +14,10 @@ from e2e.clouds.ec2.nodes import Ec2Site, devices, due, node
 from e2e.clouds.ec2.objects import Change, Stock
 from e2e.clouds.ec2.service import Service
 from e2e.clouds.ec2.userdata import registration
+from provisioner.clouds.simulated.cluster import Cluster
+from provisioner.clouds.simulated.wire import Taint
 from tests.e2e_clouds.conftest import P5
+from tests.provisioner.clouds.simulated.test_cluster import FakeClient
 
 NODE_CONFIG = """apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
@@ -130,6 +134,27 @@ async def test_a_node_goes_through_its_life_step_by_step() -> None:
     assert (what(account, 24.9), what(account, 25)) == ([], ["remove"])
     await site.note(machine, "removed")
     assert what(account, 26) == []
+
+
+async def test_instances_join_a_cluster_and_leave_it() -> None:
+    """Against an API server that is a dictionary."""
+    account, client = launched(), FakeClient()
+    account.settings = msgspec.structs.replace(account.settings, startup_taints=(Taint(key="a", effect="NoSchedule"),))
+    (machine,), clock = account.instances.values(), Clock(START, rate=0)
+    cluster = Cluster(Ec2Site(Service(account, clock)), client)  # type: ignore[arg-type]
+    clock.advance(5)
+    await cluster.step()
+    (name,) = client.nodes
+    client.run_plugin(name)
+    await cluster.step()
+    clock.advance(3)
+    await cluster.step()
+    assert client.nodes[name]["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    assert [each["key"] for each in client.nodes[name]["spec"]["taints"]] == ["b"]
+    account.stop(machine, clock.now(), ("", ""))
+    clock.advance(5)
+    await cluster.step()
+    assert (client.nodes, client.pods) == ({}, {})
 
 
 def test_efa_on_the_node_are_those_attached_at_launch() -> None:

@@ -15,10 +15,10 @@ STATE = Change(
     ),
     security_groups=(SecurityGroup(id="sg-0efa"),),
     quotas=(
-        Quota(code="L-417A185B", value=20_000, name="Running On-Demand P instances"),
-        Quota(code="L-DB2E81BA", value=20_000, name="Running On-Demand G and VT instances"),
-        Quota(code="L-2C3B7624", value=20_000, name="Running On-Demand Trn instances"),
-        Quota(code="L-1216C47A", value=20_000, name="Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
+        Quota(code="L-417A185B", value=200_000, name="Running On-Demand P instances"),
+        Quota(code="L-DB2E81BA", value=200_000, name="Running On-Demand G and VT instances"),
+        Quota(code="L-2C3B7624", value=200_000, name="Running On-Demand Trn instances"),
+        Quota(code="L-1216C47A", value=200_000, name="Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"),
     ),
 )
 

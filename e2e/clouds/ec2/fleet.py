@@ -34,6 +34,20 @@ class Pool:
         return {"LaunchTemplateSpecification": reference, "Overrides": dict(self.override)}
 
 
+Made = list[tuple[Pool, list[Instance]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a fleet is to bring: `target` instances, `least` of them or none (0: any number), from one pool if `single`."""
+
+    fleet: str
+    target: int
+    least: int
+    single: bool
+    tags: Mapping[str, str]
+
+
 def create_fleet(account: Account, params: Params, now: datetime) -> dict[str, Any]:
     if params.get("Type", "maintain") != "instant":
         raise AwsError("Unsupported", "This stand-in serves fleets of type instant alone")
@@ -46,10 +60,10 @@ def create_fleet(account: Account, params: Params, now: datetime) -> dict[str, A
     target, least = _target(params)
     if params.get("DryRun"):
         raise dry_run()
-    fleet = account.new_id("fleet")
-    made, errors = _fill(account, params, _ordered(params, pools), target, least, fleet, tags.get("instance", {}), now)
-    answer = {"FleetId": fleet, "Instances": _rows(made), "Errors": errors}
-    account.fleets[fleet] = {"Tags": tags.get("fleet", {}), "Answer": answer, "Params": params}
+    order = Order(account.new_id("fleet"), target, least, _is_single(params), tags.get("instance", {}))
+    made, errors = _fill(account, _ordered(params, pools), order, now)
+    answer = {"FleetId": order.fleet, "Instances": _rows(made), "Errors": errors}
+    account.fleets[order.fleet] = {"Tags": tags.get("fleet", {}), "Answer": answer, "Params": params}
     remember(account, token, params, [each.id for _, instances in made for each in instances], answer)
     return answer
 
@@ -62,7 +76,7 @@ def _target(params: Params) -> tuple[int, int]:
     target, least = capacity["TotalTargetCapacity"], options.get("MinTargetCapacity", 0)
     if target < 1:
         raise invalid("TotalTargetCapacity must be 1 or more")
-    if least and not (options.get("SingleInstanceType") or options.get("SingleAvailabilityZone")):
+    if least and not _is_single(params):
         raise conflict("MinTargetCapacity requires SingleInstanceType or SingleAvailabilityZone")
     if least > min(target, MOST):
         raise invalid(f"MinTargetCapacity must be {min(target, MOST)} at most")
@@ -107,55 +121,44 @@ def _ordered(params: Params, pools: Sequence[Pool]) -> list[Pool]:
     return list(pools)
 
 
-Made = list[tuple[Pool, list[Instance]]]
-
-
-def _fill(
-    account: Account,
-    params: Params,
-    pools: Sequence[Pool],
-    target: int,
-    least: int,
-    fleet: str,
-    tags: Mapping[str, str],
-    now: datetime,
-) -> tuple[Made, list[dict[str, Any]]]:
-    """From pool to pool until there is enough. With a minimum each pool must give it alone, for the stand-in tries no mix."""
+def _is_single(params: Params) -> bool:
     options = params.get("OnDemandOptions", {})
-    single = bool(least or options.get("SingleInstanceType") or options.get("SingleAvailabilityZone"))
+    return bool(options.get("SingleInstanceType") or options.get("SingleAvailabilityZone"))
+
+
+def _fill(account: Account, pools: Sequence[Pool], order: Order, now: datetime) -> tuple[Made, list[dict[str, Any]]]:
+    """From pool to pool until there is enough. With a minimum each pool must give it alone, for the stand-in tries no mix."""
     made: Made = []
     errors = []
     for index, pool in enumerate(pools):
-        missing_count = target - sum(len(each) for _, each in made)
-        if missing_count <= 0 or (single and made):
+        wanted = order.target - sum(len(each) for _, each in made)
+        if wanted <= 0 or (order.single and made):
             break
         try:
-            instances = _from_pool(account, pool, max(least, 1), missing_count, f"{fleet}-{index}", tags, now)
+            instances = _from_pool(account, pool, order, wanted, index, now)
         except AwsError as error:
-            errors.append(_error(pool, params, error))
+            errors.append(_error(pool, error))
             continue
-        for each in instances:
-            each.tags["aws:ec2:fleet-id"] = fleet
         made.append((pool, instances))
-        if len(instances) < missing_count:
-            errors.append(_error(pool, params, AwsError("InsufficientInstanceCapacity", "There was less than asked for.")))
+        if len(instances) < wanted:
+            errors.append(_error(pool, AwsError("InsufficientInstanceCapacity", "There was less than asked for.")))
     return made, errors
 
 
-def _from_pool(
-    account: Account, pool: Pool, least: int, most: int, token: str, tags: Mapping[str, str], now: datetime
-) -> list[Instance]:
-    """Instances bear a token of the fleet's own, not the caller's."""
-    extra = {"TagSpecifications": [{"ResourceType": "instance", "Tags": tag_list(tags)}]} if tags else {}
+def _from_pool(account: Account, pool: Pool, order: Order, most: int, index: int, now: datetime) -> list[Instance]:
+    """Instances bear a token and a tag of the fleet's own, not the caller's token."""
+    extra = {"TagSpecifications": [{"ResourceType": "instance", "Tags": tag_list(order.tags)}]} if order.tags else {}
     spec = resolve(account, overlay(pool.launch, extra))
-    return launch(account, spec, least, most, token, now)
+    made = launch(account, spec, max(order.least, 1), most, f"{order.fleet}-{index}", now)
+    for each in made:
+        each.tags["aws:ec2:fleet-id"] = order.fleet
+    return made
 
 
-def _error(pool: Pool, params: Params, error: AwsError) -> dict[str, Any]:
-    lifecycle = params["TargetCapacitySpecification"].get("DefaultTargetCapacityType", "on-demand")
+def _error(pool: Pool, error: AwsError) -> dict[str, Any]:
     return {
         "LaunchTemplateAndOverrides": pool.told,
-        "Lifecycle": lifecycle,
+        "Lifecycle": pool.launch.get("InstanceMarketOptions", {}).get("MarketType", "on-demand"),
         "ErrorCode": error.code,
         "ErrorMessage": error.message,
     }

@@ -50,7 +50,7 @@ def service_of(headers: Mapping[str, str]) -> str:
 
 def decode(service: str, headers: Mapping[str, str], body: bytes) -> Call:
     """Raises AwsError for an operation or parameters that the model doesn't have."""
-    text = body.decode()
+    text = body.decode(errors="replace")
     values = {} if service == "service-quotas" else dict(parse_qsl(text, keep_blank_values=True))
     name = values.get("Action") or headers.get("X-Amz-Target", "").rpartition(".")[2]
     model = _operation(service, name)
