@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cluster import KUEUE, Cluster, Kubectl, eventually, holds, made
+from e2e.conformance.scene import suspended
 from e2e.stack import Program
 from kube import resources
 
@@ -191,6 +192,9 @@ def test_revoked_capacity_ends_a_running_job(cluster: Cluster) -> None:
     request = cluster.admitted()
     cluster.answer(request, "CapacityRevoked", reason="BlockEnded", message="the capacity block ended")
     eventually(lambda: cluster.workload()["spec"]["active"] is False)
+    eventually(lambda: cluster.condition("Evicted").get("reason") == "DeactivatedDueToAdmissionCheck" and suspended(cluster))
+    cluster.told("AdmissionCheckUpdated", "from Ready to Rejected with message: BlockEnded: the capacity block ended")
+    eventually(lambda: not cluster.requests())
 
 
 def test_a_deleted_request_is_made_anew(cluster: Cluster) -> None:

@@ -27,7 +27,7 @@ from e2e.kueue_check import (
 from e2e.scenario import RACK, Scenario, is_true, until
 
 
-@pytest.mark.row("3.7-01", "3.7-07", "3.8-01", "3.8-13")
+@pytest.mark.row("3.7-01", "3.8-01", "3.8-13")
 def test_a_gang_in_one_rack_from_no_node_at_all(corner: Scenario) -> None:
     set_up(corner)
     job(corner, "llm", 4, gpus=4, required_topology=RACK)
@@ -74,7 +74,7 @@ def test_slices_are_whole_in_their_racks(corner: Scenario) -> None:
     assert sorted(racks(corner, "llm").values()) == [4, 4]
 
 
-@pytest.mark.row("3.8-07", "3.8-08", "3.8-14")
+@pytest.mark.row("3.7-07", "3.8-07", "3.8-08", "3.8-14")
 @pytest.mark.parametrize("topology", [{}, {"required_topology": RACK}], ids=["implicit", "required"])
 def test_quota_alone_is_reserved_until_the_nodes_are_there(corner: Scenario, topology: dict[str, Any]) -> None:
     set_up(corner)

@@ -1,6 +1,7 @@
 """What the tests of several sections set up: several checks, Workloads made by hand, entries written as others would."""
 
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -222,6 +223,15 @@ def stopped(admission: Program) -> Iterator[None]:
         yield
     finally:
         admission.start()
+
+
+def writes(admission: Program) -> int:
+    """How often it has written to a Workload, by its own measure: what changes nothing the API server doesn't tell."""
+    with urllib.request.urlopen(f"{admission.ready.removesuffix('/readyz')}/metrics", timeout=10) as reply:
+        lines = str(reply.read().decode()).splitlines()
+    marks = ('resource="workloads"', 'verb="apply"')
+    found = (each for each in lines if each.startswith("corral_api_request_duration_seconds_count{"))
+    return sum(int(float(each.rpartition(" ")[2])) for each in found if all(mark in each for mark in marks))
 
 
 @contextmanager

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from e2e.cluster import Cluster, Json, eventually, holds
+from e2e.conformance.contest import is_true, workloads
 from e2e.conformance.places import assignment, gates, kueues_check, node, with_topology
 from e2e.conformance.scene import suspended
+from e2e.controlplane.cluster import ControlPlane
 from kube import resources
 
 GATE, OWN = "kueue.x-k8s.io/topology", "example.com/own"
@@ -79,6 +81,43 @@ def test_a_delayed_topology_holds_up_admission(cluster: Cluster) -> None:
     with node(cluster):
         eventually(lambda: cluster.is_true("Admitted"))
         assert assignment(cluster)["delayedTopologyRequest"] == "Ready"
+
+
+@pytest.mark.row("3.7-07", "3.8-11", "3.8-12")
+def test_a_second_pass_that_is_due_ends_with_its_job_and_is_repeated_for_the_other(cluster: Cluster) -> None:
+    """Kueue's own check with our class. Both requests are Provisioned before there is a node, so that passes fail."""
+    kueues_check(cluster)
+    for name in ("gone", "stays"):
+        cluster.job(name, pods=1)
+    for each in eventually(lambda: found if len(found := cluster.requests()) == 2 else None):
+        cluster.provision(each)
+    eventually(lambda: failed(cluster) == {each["metadata"]["name"] for each in workloads(cluster).values()})
+    cluster.kubectl("delete", "job", "gone", "-n", cluster.namespace)
+    eventually(lambda: set(workloads(cluster)) == {"stays"})
+    assert not is_true(workloads(cluster)["stays"], "Admitted")
+    with node(cluster):
+        eventually(lambda: is_true(workloads(cluster)["stays"], "Admitted"))
+
+
+def failed(cluster: Cluster) -> set[str]:
+    """Workloads of which a second pass failed."""
+    items = cluster.get(resources.EVENTS)["items"]
+    return {each["regarding"]["name"] for each in items if each["reason"] == "SecondPassFailed"}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.row("3.7-06")
+def test_kueue_resumes_a_second_pass_that_is_due(cluster: Cluster, controlplane: ControlPlane) -> None:
+    kueues_check(cluster)
+    cluster.job(pods=1)
+    [request] = eventually(cluster.requests)
+    cluster.provision(request)
+    eventually(lambda: failed(cluster))
+    controlplane.kill("kueue")
+    with node(cluster):
+        holds(lambda: not cluster.is_true("Admitted"), 1)
+        controlplane.restart("kueue")
+        eventually(lambda: cluster.is_true("Admitted"))
 
 
 @pytest.mark.row("3.9-10")

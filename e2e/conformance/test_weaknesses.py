@@ -187,7 +187,7 @@ def owners(item: Json) -> list[Json]:
     return found
 
 
-@pytest.mark.row("W16")
+@pytest.mark.row("W16", "3.5-09")
 def test_the_next_attempt_is_without_the_key(cluster: Cluster) -> None:
     policy = cluster.namespace
     strategy = {"backoffLimitCount": 1, "backoffBaseSeconds": 3}
