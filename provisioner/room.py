@@ -28,7 +28,7 @@ class Room:
             return self
         nodes = tuple(node for node in here.nodes if node.pool in pools)
         bystanders = (*here.bystanders, *map(_bystander, others))
-        named = {each.reservation for each in (*nodes, *offerings)}
+        named = {node.reservation for node in nodes} | {offering.reservation for offering in offerings}
         uses = tuple(use for use in here.reservations if use.name in named)
         return Room(stocked(replace(here, nodes=nodes, offerings=offerings, bystanders=bystanders, reservations=uses)))
 
