@@ -161,3 +161,6 @@ def test_a_request_as_the_decision_sees_it() -> None:
     assert found.templates == (f"{found.name}-0", f"{found.name}-1")
     assert found.conditions == {"Provisioned": Condition(True, "Provisioned", "")}
     assert not found.deleting
+    assert not found.uncounted
+    failed = seen(stored(WANTED, uid="u", provisioningClassDetails={"Uncounted": "true"}))
+    assert failed.uncounted

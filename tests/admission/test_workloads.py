@@ -11,9 +11,9 @@ from msgspec import structs
 
 from admission.checks import Checks
 from admission.journeys import waiting
-from admission.model import Change, State
+from admission.model import Change, RetryRule, State
 from admission.requests import Attempt
-from admission.view import BY_WORKLOAD, Stores, prospect, terms_of, workload_uid
+from admission.view import BY_WORKLOAD, Stores, prospect, terms_of, view, workload_uid
 from admission.workloads import OBSTRUCTED, STALE, Workloads
 from admission.writer import entry_body, make_request
 from kube.kueue import Workload
@@ -324,6 +324,13 @@ async def test_a_ready_that_kueue_wrote_over_is_restored_for_any_attempt(world: 
     await world.turn(workload(checks=[entry(retryCount=0)], conditions=ADMITTED))
     [written] = world.client.entries
     assert (written["state"], len(written["podSetUpdates"])) == ("Ready", 1)
+
+
+def test_since_when_a_workload_holds_quota(world: World) -> None:
+    [own] = workload().status.admission_checks
+    for given, since in ((workload(), "2026-09-01T11:59:00+00:00"), (workload(conditions=[]), None)):
+        found = view(given, own, prospect(world.stores, given, own, terms_of(world.stores, check()), {}), RetryRule(1, 1, 1), [])
+        assert (found.reserved_at and found.reserved_at.isoformat()) == since
 
 
 async def test_a_ready_entry_without_a_count_keeps_its_request(world: World) -> None:

@@ -17,7 +17,7 @@ from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder
 from tests.conftest import WallClock
-from tests.provisioner.make import check, policy, pool, template, workload
+from tests.provisioner.make import RACK, check, known, policy, pool, template, workload
 from tests.provisioner.world_of_requests import Events, World
 
 pytestmark = pytest.mark.looptime
@@ -288,6 +288,43 @@ async def test_a_booking_that_is_refused_stops_nobody_else(world: Planning) -> N
     await world.turn()
     assert world.said("bad")["Provisioned"] == ("False", "GangIncomplete")
     assert world.said("other") == WAITS
+
+
+async def test_a_workload_that_is_tried_again_keeps_its_place(world: Planning) -> None:
+    """Its request is the younger one."""
+    for name, born in (("second", "2026-09-01T09:00:00Z"), ("first", "2026-09-01T08:00:00Z")):
+        raw = workload(name, uid=f"{name}-uid").to_json()
+        raw["metadata"]["creationTimestamp"] = born
+        world.add(decode(raw, Workload))
+        world.add(template(f"{name}-tpl", owner=f"{name}-uid"))
+        more = {
+            "labels": {"corral.dev/workload-uid": f"{name}-uid"},
+            "annotations": {"corral.dev/workload": name, "corral.dev/admission-check": "capacity"},
+            "ownerReferences": [{"kind": "PodTemplate", "name": f"{name}-tpl", "uid": f"{name}-tpl-uid"}],
+        }
+        world.ask(name, metadata=more, templates=(f"{name}-tpl",))
+        world.clock.advance(5)
+    await world.turn()
+    requests = {made.metadata.name: made.spec.request.name for made in world.bookings()}
+    assert [requests[name] for verb, plural, name in world.calls if (verb, plural) == ("create", "bookings")] == [
+        "first",
+        "second",
+    ]
+
+
+@pytest.mark.parametrize("adopts", [False, True])
+async def test_a_hopeless_gang_fails_when_its_cloud_has_said_so_often_enough(world: Planning, adopts: bool) -> None:
+    world.add(policy(bareRequests={"namespaces": ["team"]}, topology={"required": RACK}))
+    world.add(pool(**({"nodeSelector": {"matchLabels": {"team": "train"}}} if adopts else {})))
+    world.ask(count=5, bare=True)
+    for anew in (True, False, True, False, True):
+        assert "Failed" not in world.said()
+        if anew:
+            world.state.known["p"] = known(at=world.clock())
+        await world.turn()
+        world.clock.advance(10)
+    assert world.said()["Failed"] == ("True", "TopologyUnsatisfied")
+    assert world.details().get("Uncounted") == ("true" if adopts else None)
 
 
 async def test_a_status_that_is_not_written_is_tried_again(world: Planning) -> None:
