@@ -96,7 +96,14 @@ _POOL: Words = {
         "timeout": "How long a node may take from launch to ready before it is replaced.",
         "required_daemon_sets": "DaemonSets (namespace/name) that must have a running pod on the node.",
         "unhealthy_conditions": "Conditions of a Node that quarantine it.",
+        "health_check": "A Job that must succeed on a node before it counts.",
     },
+    ours.HealthCheck: {
+        "": "A Job of one pod that must succeed on a node before it counts; a node on which it fails is replaced.",
+        "pod_template_ref": "The pod to run.",
+        "timeout": "How long it may take.",
+    },
+    ours.PodTemplateRef: {"name": "Name of a PodTemplate in the namespace of the provisioner."},
     ours.UnhealthyCondition: {
         "": "A condition of Nodes that speaks against them.",
         "type": "Type of the condition, such as KernelDeadlock of node-problem-detector.",

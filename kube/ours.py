@@ -94,10 +94,24 @@ that report a fatal Xid (docs of EKS, "node health").
 """
 
 
+class PodTemplateRef(Record, frozen=True, kw_only=True):
+    """A PodTemplate in the namespace of the provisioner."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=253)]
+
+
+class HealthCheck(Record, frozen=True, kw_only=True):
+    """A Job of one pod, run on each node before it counts."""
+
+    pod_template_ref: PodTemplateRef
+    timeout: Duration = "5m"
+
+
 class Readiness(Record, frozen=True, kw_only=True):
     timeout: Duration = "20m"
     required_daemon_sets: Annotated[tuple[DaemonSetName, ...], Meta(max_length=32)] = ()  # namespace/name
     unhealthy_conditions: Annotated[tuple[UnhealthyCondition, ...], Meta(max_length=64)] = UNHEALTHY
+    health_check: HealthCheck | None = None
 
 
 class CapacityPoolSpec(Record, frozen=True, kw_only=True):

@@ -78,15 +78,10 @@ class BookingReconciler:
                 await self._on_nodes(names, marks.quarantine_patch)
             case Buy(token):
                 return await self._buy(booking, token, rule)
-            case CheckUp(names):
-                await checkups.begin(self._client, self._state, booking.metadata.name, _pools(booking, names))
-                return Result(requeue_after=1.0)
             case Terminate(ids):
                 return await self._terminate(booking, ids, rule)
-            case Drain(names, everyone):
-                await self._drain(booking, names, everyone)
-                crash_point(rule)
-                return Result(requeue_after=float(self._terms.poll))
+            case CheckUp() | Drain():
+                return await self._with_pods(booking, step, rule)
             case Drop():
                 await self._drop(booking)
                 return DONE
@@ -160,6 +155,15 @@ class BookingReconciler:
         self.observer.forget(booking.metadata.name)
         crash_point(rule)
         return Result(requeue_after=float(self._terms.poll) if len(free) < len(ids) else 1.0)
+
+    async def _with_pods(self, booking: ours.Booking, step: CheckUp | Drain, rule: str) -> Result:
+        """What is done by pods or to them takes a while to be seen."""
+        if isinstance(step, CheckUp):
+            await checkups.begin(self._client, self._state, booking.metadata.name, _pools(booking, step.nodes))
+        else:
+            await self._drain(booking, step.nodes, step.everyone)
+        crash_point(rule)
+        return Result(requeue_after=1.0 if isinstance(step, CheckUp) else float(self._terms.poll))
 
     async def _drain(self, booking: ours.Booking, names: tuple[str, ...], everyone: bool) -> None:
         """Closes the nodes first, so that who leaves one doesn't come back to it or to the next."""

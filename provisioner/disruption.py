@@ -24,7 +24,7 @@ _REMADE = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
 def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset()) -> bool:
-    """A live pod that is neither a DaemonSet's, nor static, nor a health check's, nor one that selects a key of these bookings."""
+    """A live pod that is neither a DaemonSet's, nor static, nor a health check's, nor selects a key of these bookings."""
     kinds = {owner.kind for owner in pod.metadata.owner_references}
     return (
         CHECKUP not in pod.metadata.labels

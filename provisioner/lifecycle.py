@@ -69,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     Rule("begin-joining", ("Launching",), rules.begin_joining, to="Joining"),
     Rule("replace-bad", ("Joining", "Provisioned"), rules.replace_bad),
     Rule("discard", ("Joining", "Provisioned"), rules.discard),
+    Rule("check-up", ("Joining", "Provisioned"), rules.check_up),
     Rule("prove", ("Joining",), rules.prove, to="Provisioned"),
     Rule("warn-late", _ENDING, rules.warn_late),
     Rule("hold-for-pods", _ENDING, rules.hold_for_pods),

@@ -10,6 +10,7 @@ from kube import autoscaling, core, kueue, ours, resources, storage
 from provisioner import bookings, waking
 from provisioner.backoff import Backoffs
 from provisioner.clouds.registry import Clouds
+from provisioner.disruption import CHECKUP
 from provisioner.pace import Pace
 from provisioner.policies import PolicyReconciler
 from provisioner.pools import PoolReconciler
@@ -116,6 +117,9 @@ def _state(manager: Manager, settings: ProvisionerSettings, cluster: str) -> Sta
         volumes=manager.reflector(Resource(*resources.PERSISTENT_VOLUMES), storage.PersistentVolume),
         storage_classes=manager.reflector(Resource(*resources.STORAGE_CLASSES), storage.StorageClass),
         csi_drivers=manager.reflector(Resource(*resources.CSI_DRIVERS), storage.CSIDriver),
+        jobs=manager.reflector(
+            Resource(*resources.JOBS), core.Job, label_selector=CHECKUP, namespace=settings.leader_election.namespace
+        ),
         csi_nodes=manager.reflector(Resource(*resources.CSI_NODES), storage.CSINode),
         backoffs=Backoffs(),
     )

@@ -11,7 +11,22 @@ from kube.ours import BookingStatus, Launch
 from kube.times import due, instant, length, stamp
 from provisioner import drains, launches, losses, release, repair, transfer, verify
 from provisioner.clouds.base import ErrorKind
-from provisioner.steps import Buy, Drop, Mark, Owner, Quarantine, Reason, Step, Terminate, Unmark, Verdict, View, Wait, Write
+from provisioner.steps import (
+    Buy,
+    CheckUp,
+    Drop,
+    Mark,
+    Owner,
+    Quarantine,
+    Reason,
+    Step,
+    Terminate,
+    Unmark,
+    Verdict,
+    View,
+    Wait,
+    Write,
+)
 
 
 def into(view: View, phase: str, reason: str = "", message: str = "") -> Write:
@@ -170,6 +185,12 @@ def quarantine(view: View) -> Step | None:
     sick = {node.name for node in view.seen.nodes.values() if node.verdict is Verdict.SICK and node.touched}
     fresh = sorted(name for name in bad | sick if not view.seen.nodes[name].quarantined)
     return Quarantine(tuple(fresh)) if fresh else None
+
+
+def check_up(view: View) -> Step | None:
+    """Begin the pool's health check on nodes that are sound otherwise."""
+    names = tuple(sorted(node.name for node in view.seen.nodes.values() if node.unchecked and node.marked))
+    return CheckUp(names) if names else None
 
 
 def discard(view: View) -> Step | None:

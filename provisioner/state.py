@@ -94,6 +94,7 @@ class State:
     storage_classes: Store[storage.StorageClass] = field(default_factory=Store)
     csi_drivers: Store[storage.CSIDriver] = field(default_factory=Store)
     csi_nodes: Store[storage.CSINode] = field(default_factory=Store)
+    jobs: Store[core.Job] = field(default_factory=Store)
     ledger: Ledger = field(default_factory=Ledger)
     clouds: dict[str, Cloud] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
@@ -114,6 +115,10 @@ class State:
     def selected(self, labels: Labels) -> bool:
         """Whether some pool has a node with these labels for its own."""
         return any(selects(pool, labels) for pool in self.pools.values())
+
+    def checkup(self, check: ours.HealthCheck) -> core.PodTemplate | None:
+        """The PodTemplate of a health check; it must be in the service's own namespace, where it may make Jobs."""
+        return self.templates.get((self.settings.leader_election.namespace, check.pod_template_ref.name))
 
     def replacing(self, workload: tuple[str, str]) -> list[kueue.Workload]:
         """The Workloads that stand in for this one (namespace, name) of an elastic job."""

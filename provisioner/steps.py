@@ -67,7 +67,8 @@ class SeenNode:
 
     `others` names foreign bookings with keys there, `giver` the one that has yet to let go of it. `holds`: the planned pods fit
     next to everything else that runs there. `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`:
-    Corral bought the machine behind it, some day. `ready`: the Node says so. `closed`: cordoned.
+    Corral bought the machine behind it, some day. `ready`: the Node says so. `closed`: cordoned. `unchecked`: its health check is
+    to begin.
     """
 
     name: str
@@ -85,6 +86,7 @@ class SeenNode:
     verdict: Verdict = Verdict.WAITING
     words: str = ""
     notice: Notice | None = None
+    unchecked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +257,13 @@ class Terminate:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckUp:
+    """Begin the pool's health check on these nodes."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Close these nodes and ask the pods on them to leave, by the eviction API: of `everyone`, or of strangers alone."""
 
@@ -274,4 +283,4 @@ class Wait:
     seconds: float
 
 
-Step = Write | Mark | Unmark | Quarantine | Buy | Terminate | Drain | Drop | Wait
+Step = Write | Mark | Unmark | Quarantine | CheckUp | Buy | Terminate | Drain | Drop | Wait

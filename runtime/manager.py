@@ -7,7 +7,6 @@ of the lease, connections. The failure of any part ends all of it, with its trac
 
 import asyncio
 import gc
-import os
 import signal
 import socket
 import uuid
@@ -149,7 +148,7 @@ class Manager:
 
     def _elect(self) -> Elector:
         election = self._settings.leader_election
-        namespace = election.resource_namespace or os.environ.get("POD_NAMESPACE") or "default"
+        namespace = election.namespace
         client = self._client.narrowed("lease", election.renew_deadline / 2)
         return Elector(
             ApiLease(client, election.resource_name or self._name, namespace),

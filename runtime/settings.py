@@ -3,6 +3,7 @@
 Each service subclasses `Settings` with its own fields. Every field has a default, so that an empty file is a valid one.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -46,6 +47,11 @@ class LeaderElectionSettings(Section):
     """Seconds without a renewal after which the leader stops its work."""
     retry_period: float = Field(default=2.0, gt=0)
     """Seconds between attempts to acquire or renew."""
+
+    @property
+    def namespace(self) -> str:
+        """The service's own."""
+        return self.resource_namespace or os.environ.get("POD_NAMESPACE") or "default"
 
 
 class ClientSettings(Section):

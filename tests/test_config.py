@@ -45,16 +45,17 @@ def services() -> dict[str, Manager]:
 
 @pytest.mark.parametrize("service", ["admission", "provisioner"])
 async def test_roles_let_watch_what_is_watched_and_no_more(service: str) -> None:
-    watched = {(each.resource.group, each.resource.plural) for each in services()[service]._reflectors}
-    role, _ = yaml.safe_load_all((CONFIG / f"rbac/{service}_role.yaml").read_text())
-    granted = {
-        (group, resource)
-        for rule in role["rules"]
-        if "watch" in rule["verbs"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-    }
-    assert granted == watched
+    reflectors = services()[service]._reflectors
+    everywhere = {(each.resource.group, each.resource.plural) for each in reflectors if not each._namespace}
+    assert _watchable(f"{service}_role.yaml") == everywhere
+    at_home = {(each.resource.group, each.resource.plural) for each in reflectors if each._namespace}
+    assert at_home == (_watchable("health_check_role.yaml") if service == "provisioner" else set())
+
+
+def _watchable(file: str) -> set[tuple[str, str]]:
+    role, _ = yaml.safe_load_all((CONFIG / "rbac" / file).read_text())
+    rules = [rule for rule in role["rules"] if "watch" in rule["verbs"]]
+    return {(group, resource) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]}
 
 
 def test_viewers_may_read_what_why_tells() -> None:

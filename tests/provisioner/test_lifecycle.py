@@ -15,6 +15,7 @@ from provisioner import lifecycle
 from provisioner.clouds.base import Instance, InstanceState
 from provisioner.steps import (
     Buy,
+    CheckUp,
     Drain,
     Drop,
     Mark,
@@ -427,6 +428,21 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         99,
         "wait-for-nodes",
         Wait(5),
+    ),
+    "a node that is sound otherwise is checked": (
+        ONE,
+        status(
+            "Joining",
+            launches=(launch("Answered", count=1),),
+            message="0 of 1 nodes ready",
+            instances=(machine("i1", "Joined", node="n1", verdict="Waiting", message="its health check has not begun"),),
+        ),
+        seen(
+            node("n1", "i1", verdict=Verdict.WAITING, words="its health check has not begun", unchecked=True), instances=TWO[:1]
+        ),
+        9,
+        "check-up",
+        CheckUp(("n1",)),
     ),
     "a sick node is bad at once": (
         ONE,
