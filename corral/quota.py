@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from capacity.model import Reason
 from capacity.quantity import amount, show
-from corral.asked import since
+from corral.asked import since, standing
 from corral.facts import Facts
 from corral.traps import flavor_traps, topology_traps
 from kube.kueue import ClusterQueue, Workload
@@ -39,12 +39,17 @@ def waits_for_quota(facts: Facts) -> Iterator[str]:
 
 
 def _backs_off(facts: Facts, at: str) -> Iterator[str]:
-    """The words of the check that failed: Kueue's own only say that one did."""
     evicted = facts.workload.condition("Evicted")
-    why = next((state.message for state in facts.states if "; next try at" in state.message), "")
-    text = why or ((evicted.message or evicted.reason) if evicted else "")
+    text = next(_failures(facts), (evicted.message or evicted.reason) if evicted else "no word from Kueue")
     yield f"WAITING for its next attempt at {clock(instant(at), facts.now)}: {text}"
     yield "  to do: nothing; it holds no quota meanwhile. To try at once, set spec.active of the Workload to false, then to true"
+
+
+def _failures(facts: Facts) -> Iterator[str]:
+    """Why the attempt before failed: our check says it, of Kueue's own the request; the eviction itself has no words of it."""
+    yield from (state.message for state in facts.states if "; next try at" in state.message)
+    requests = [request for state in facts.states if (request := facts.request(state.name))]
+    yield from (f"{found.reason}: {found.message}" for found in map(standing, requests) if found.over)
 
 
 def _inactive(queue: ClusterQueue | None) -> Iterator[str]:

@@ -314,6 +314,15 @@ async def test_the_next_attempt_says_why_the_last_one_failed() -> None:
     assert to_do.startswith("  to do: nothing; it holds no quota meanwhile")
 
 
+async def test_the_next_attempt_for_kueues_own_check() -> None:
+    """Kueue 0.17.0 resets the words of its check when it evicts, and leaves the request."""
+    status: Json = {"conditions": [condition("QuotaReserved", "False"), condition("Evicted", message="a check is false")]}
+    between = workload("job-llm", LLM, checks=(entry("tas"),), requeueState={"requeueAt": "2030-01-01T10:40:00Z"}, **status)
+    left = [by_kueue("job-llm-tas-1", condition("Failed", reason="GangIncomplete", message="0 of 2"))]
+    first, *_ = await told({**TAS, "workloads": [between], "provisioningrequests": left}, "job/llm")
+    assert first == "WAITING for its next attempt at 2030-01-01 10:40Z: GangIncomplete: 0 of 2"
+
+
 async def test_one_that_is_being_stopped() -> None:
     stops = workload("job-llm", LLM, conditions=[condition("QuotaReserved"), condition("Evicted", message="Preempted by x")])
     [first] = await told({**CLUSTER, "workloads": [stops], "provisioningrequests": []}, "job/llm")
