@@ -1,8 +1,8 @@
 """Calls to AWS: boto3 in threads of its own, bounded in number and time, counted by operation and outcome.
 
-boto3 is imported and its clients are made in a thread at the first call: that takes a second or two and 50 MB. A client is made
-once and shared: clients are thread-safe, sessions are not (boto3 guide, "Multithreading"). Credentials come from boto3's default
-chain and go nowhere else.
+boto3 is imported and its clients are made in a thread at the first call: that takes a second or two, which no call's own time bears,
+and 50 MB. A client is made once and shared: clients are thread-safe, sessions are not (boto3 guide, "Multithreading").
+Credentials come from the default chain of boto3 and go nowhere else.
 """
 
 import asyncio
@@ -25,6 +25,11 @@ capacity with it, so that repeats would only use up the account's rate of launch
 LEAST_LAUNCH = 60.0
 """Seconds that a launch is waited for at least: an answer that comes late is worth more than a lookup."""
 MOST_PAGES = 200
+CONNECT_LIMIT = 60.0
+"""Seconds that the import of boto3 and the making of a client may take."""
+_making = threading.Lock()
+_sessions: list[Any] = []
+"""One at most, for all clients: it keeps the parsed models of the services."""
 
 MADE: Counter[tuple[str, str]] = Counter()
 """Calls since the start of the process by operation and outcome: "ok", or the kind of error."""
@@ -50,16 +55,18 @@ class Calls:
         self._region, self._endpoint, self._timeouts = region or None, endpoint or None, timeouts
         self._may_change = may_change
         self._clients: dict[tuple[str, Lane], Any] = {}
-        self._making = threading.Lock()
         self._threads: dict[Lane, ThreadPoolExecutor] = {}
 
     async def call(self, op: Op, **parameters: Any) -> Answer:
         """One call. Raises CloudError; a call that ran out of time is UNKNOWN and may still have its effect."""
         lane = op.value.lane
         loop = asyncio.get_running_loop()
+        threads = self._threads_of(lane)
         try:
+            async with asyncio.timeout(CONNECT_LIMIT):
+                client = await loop.run_in_executor(threads, self._client, op.value.service, lane)
             async with asyncio.timeout(self._patience(lane)):
-                answer: Answer = await loop.run_in_executor(self._threads_of(lane), self._send, op, parameters)
+                answer: Answer = await loop.run_in_executor(threads, self._send, client, op, parameters)
         except TimeoutError as error:
             MADE[op.name, ErrorKind.UNKNOWN] += 1
             raise CloudError(ErrorKind.UNKNOWN, f"{op.value.method}: no answer within {self._patience(lane):.0f} s") from error
@@ -98,11 +105,7 @@ class Calls:
 
     # --- in the threads ---------------------------------------------------------------------------------------------------
 
-    def _send(self, op: Op, parameters: Mapping[str, Any]) -> Answer:
-        try:
-            client = self._client(op.value.service, op.value.lane)
-        except Exception as error:
-            raise errors.of_exception(error) from error
+    def _send(self, client: Any, op: Op, parameters: Mapping[str, Any]) -> Answer:
         if op.value.lane != "read":
             self._may_change()
         try:
@@ -112,15 +115,21 @@ class Calls:
         return answer
 
     def _client(self, service: str, lane: Lane) -> Any:
-        with self._making:
-            if (service, lane) not in self._clients:
-                self._clients[service, lane] = self._connect(service, lane)
-            return self._clients[service, lane]
+        key = service, lane
+        if key not in self._clients:
+            with _making:
+                try:
+                    self._clients[key] = self._clients.get(key) or self._connect(service, lane)
+                except Exception as error:
+                    raise errors.of_exception(error) from error
+        return self._clients[key]
 
     def _connect(self, service: str, lane: Lane) -> Any:
         import boto3
         from botocore.config import Config
 
+        if not _sessions:
+            _sessions.append(boto3.session.Session())
         config = Config(
             connect_timeout=5,
             read_timeout=self._timeouts.read if lane == "read" else max(LEAST_LAUNCH, self._timeouts.launch),
@@ -128,4 +137,4 @@ class Calls:
             max_pool_connections=THREADS[lane],
             user_agent_extra="corral",
         )
-        return boto3.session.Session().client(service, region_name=self._region, endpoint_url=self._endpoint, config=config)
+        return _sessions[0].client(service, region_name=self._region, endpoint_url=self._endpoint, config=config)

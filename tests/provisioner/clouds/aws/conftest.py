@@ -49,6 +49,6 @@ def provider(ec2: Ec2) -> AwsProvider:
 
 @pytest.fixture
 async def cloud(provider: AwsProvider) -> AsyncIterator[AwsCloud]:
-    calls = Calls(provider.region, provider.endpoint, Timeouts(read=5, launch=5))
+    calls = Calls(provider.region, provider.endpoint, Timeouts(read=20, launch=20))
     yield AwsCloud(provider, calls)
     await calls.close()
