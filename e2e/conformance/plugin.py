@@ -12,7 +12,10 @@ import pytest
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """One test. `fixtures` are all that it uses; `evidence` is what Kueue was seen to write to Workloads."""
+    """One test. `fixtures` are all that it uses; `evidence` is what Kueue was seen to write to Workloads.
+
+    `before` is what it came to at first, if it was run a second time.
+    """
 
     test: str
     file: str
@@ -21,6 +24,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     outcome: str = ""  # passed | failed | skipped
     evidence: list[str] = []
     seconds: float = 0.0
+    before: str = ""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -82,12 +82,18 @@ def counts(table: Sequence[Judged]) -> str:
 
 def page(table: Sequence[Judged], versions: Mapping[str, str], *, evidence: bool = True) -> str:
     """docs/conformance.md; without `evidence` what must be equal for the page to stay as it is."""
-    parts = [_HEAD.format(counts=f"`{counts(table)}`", **versions)]
+    parts = [_HEAD.format(counts=f"`{counts(table)}`", **versions), *(_again(table) if evidence else ())]
     for section in dict.fromkeys(_section(each) for each in table):
         parts.append(f"\n## {section} {_SECTIONS[section]}\n")
         parts.append("| row | case | in-tree | ours | verdict | evidence |\n| --- | --- | --- | --- | --- | --- |")
         parts.extend(_line(each, evidence) for each in table if _section(each) == section)
     return "\n".join(parts) + "\n"
+
+
+def _again(table: Sequence[Judged]) -> list[str]:
+    """Which tests were run a second time."""
+    found = {each.test: each.before for judged in table for each in judged.tests if each.before}
+    return [f"- run a second time: `{test}`, at first {before}" for test, before in sorted(found.items())]
 
 
 def as_json(table: Sequence[Judged], versions: Mapping[str, str]) -> dict[str, Any]:
@@ -97,11 +103,16 @@ def as_json(table: Sequence[Judged], versions: Mapping[str, str]) -> dict[str, A
             "id": each.row.id,
             "case": each.row.case,
             "verdict": each.verdict.value,
-            "tests": [{"test": t.test, "outcome": t.outcome, "evidence": t.evidence} for t in each.tests],
+            "tests": [_told(test) for test in each.tests],
         }
         for each in table
     ]
     return {"versions": dict(versions), "counts": counts(table), "rows": rows}
+
+
+def _told(test: Outcome) -> dict[str, Any]:
+    told = {"test": test.test, "outcome": test.outcome, "evidence": test.evidence}
+    return told | ({"before": test.before} if test.before else {})
 
 
 def _section(judged: Judged) -> str:

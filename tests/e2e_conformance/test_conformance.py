@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from e2e.conformance import __main__
 from e2e.conformance.__main__ import claimants
 from e2e.conformance.evidence import changes
 from e2e.conformance.plugin import Outcome
@@ -21,7 +22,7 @@ def workload(manager: str, active: bool = True, **conditions: str) -> dict[str, 
     """A version of a Workload whose conditions, like `Evicted="True Preempted"`, all belong to one manager."""
     words = {kind: text.split() for kind, text in conditions.items()}
     found = [{"type": kind, "status": status, "reason": reason, **SINCE} for kind, (status, reason) in words.items()]
-    owned = {f'k:{{"type":"{kind}"}}': {"f:status": {}} for kind in conditions}
+    owned: dict[str, Any] = {f'k:{{"type":"{kind}"}}': {"f:status": {}} for kind in conditions}
     fields = {"f:status": {"f:conditions": owned}, "f:spec": {"f:active": {}}}
     return {
         "metadata": {"managedFields": [{"manager": manager, "fieldsV1": fields}]},
@@ -97,6 +98,27 @@ def test_the_page_changes_with_verdicts_not_with_versions_of_objects() -> None:
     assert counts(one) == "rows=1 green=1 twin_only=0 red=0"
     assert page(one, VERSIONS) != page(two, VERSIONS)
     assert page(one, VERSIONS, evidence=False) == page(two, VERSIONS, evidence=False) != page(red, VERSIONS, evidence=False)
+
+
+async def test_what_fails_is_run_once_more_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(test: str, result: str) -> Outcome:
+        return Outcome(test=test, file="f", rows=["3.1-01"], fixtures=["controlplane"], outcome=result, evidence=["Admitted"])
+
+    asked: list[dict[str, list[str]]] = []
+
+    async def run(parts: dict[str, list[str]], at_once: int) -> list[Outcome]:
+        asked.append(parts)
+        return [made("slow", "passed"), made("broken", "failed")]
+
+    monkeypatch.setattr(__main__, "run", run)
+    found = await __main__.run_again([made("good", "passed"), made("slow", "failed"), made("broken", "")])
+    assert asked == [{"admission-again": ["slow", "broken"]}]
+    before = {each.test: (each.outcome, each.before) for each in found}
+    assert before == {"good": ("passed", ""), "slow": ("passed", "failed"), "broken": ("failed", "not run")}
+    words = page(judge({"3.1-01": row(Kind.REAL)}, found), VERSIONS)
+    assert "run a second time: `slow`, at first failed" in words
+    many = [made(str(number), "failed") for number in range(11)]
+    assert await __main__.run_again(many) == many
 
 
 LINE = "- {{id: {}, case: c, in_tree: a, ours: b, kind: real}}\n"
