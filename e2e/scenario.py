@@ -89,9 +89,10 @@ class Scenario:
         *,
         pool: Mapping[str, Any] | None = None,
         policy: Mapping[str, Any] | None = None,
-        sources: tuple[str, ...] = ("reserved", "on-demand"),
+        sources: tuple[str | Mapping[str, Any], ...] = ("reserved", "on-demand"),
     ) -> None:
-        """Pool, policy, flavor, check and queues, and waits until the queue is active. `sources` are the pool's."""
+        """Pool, policy, flavor, check and queues, and waits until the queue is active. `sources` are the pool's: by
+        name, or as they are."""
         self.apply_pool(sources=sources, **(pool or {}))
         self.apply_policy(**(policy or {}))
         check = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": self.name}
@@ -106,7 +107,7 @@ class Scenario:
     def await_queue(self) -> None:
         until(lambda: is_true(self.get("clusterqueue", self.name), "Active"), seconds=30, what="the queue is active")
 
-    def apply_pool(self, *, sources: tuple[str, ...], **spec: Any) -> None:
+    def apply_pool(self, *, sources: tuple[str | Mapping[str, Any], ...], **spec: Any) -> None:
         scale_in = {"policy": "WhenIdle", "after": "1s"}
         known = {
             "reserved": {
@@ -122,7 +123,7 @@ class Scenario:
             "provider": {"simulated": {"endpoint": self.stack.cloud.endpoint}},
             "shapes": [self.shape],
             "topologyKeys": ["topology.kubernetes.io/zone", RACK],
-            "sources": [known[source] for source in sources],
+            "sources": [known[source] if isinstance(source, str) else source for source in sources],
             "readiness": {"timeout": "20s", "requiredDaemonSets": ["kube-system/nvidia-device-plugin"]},
         }
         self.apply(_ours("CapacityPool", self.name, {**base, **spec}))

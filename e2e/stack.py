@@ -20,8 +20,10 @@ from e2e.simcloud import SimCloud
 
 ROOT = Path(__file__).parent.parent
 NAMESPACE = "corral-system"
-READY_SECONDS = 60.0
-_EXTRA: Mapping[str, Mapping[str, Any]] = {"provisioner": {"inventorySeconds": 2, "templateGraceSeconds": 6}}
+READY_SECONDS = 120.0
+_EXTRA: Mapping[str, Mapping[str, Any]] = {
+    "provisioner": {"inventorySeconds": 2, "templateGraceSeconds": 6, "reapGraceSeconds": 30}
+}
 
 
 class StackError(Exception):
@@ -50,12 +52,17 @@ class Program:
         """Ends the process and returns its exit code (negative: the signal's number)."""
         if self._process is None:
             return 0
-        self._process.send_signal(number)
+        self.signal(number)
         try:
             return self._process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
+
+    def signal(self, number: int) -> None:
+        """Sends a signal and waits for nothing."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def wait(self, timeout: float) -> int:
         """The exit code of a process that ends by itself; raises subprocess.TimeoutExpired."""
@@ -132,12 +139,31 @@ class Stack:
         base, _, _ = self.programs[service].ready.rpartition("/")
         return f"{base}{path}"
 
-    def _add_service(self, service: str) -> None:
+    def second(self, service: str) -> Program:
+        """One more replica of a service, started: whichever leads, it ends with the stack."""
+        name = f"{service}-2"
+        if name not in self.programs:
+            self._add_service(service, name)
+        if not self.programs[name].alive:
+            self.programs[name].start()
+        return self.programs[name]
+
+    def leads(self, program: Program) -> bool:
+        """Whether the process is up and says that it leads."""
+        base, _, _ = program.ready.rpartition("/")
+        try:
+            with urllib.request.urlopen(f"{base}/metrics", timeout=1) as reply:
+                return b"\ncorral_leader 1" in reply.read() and program.alive
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _add_service(self, service: str, name: str = "") -> None:
+        name = name or service
         port = ports.take()[0]
         address = f"127.0.0.1:{port}"
         kubeconfig = self.plane.service_account(NAMESPACE, f"corral-{service}")
         path = self._write(
-            f"{service}.yaml",
+            f"{name}.yaml",
             {
                 "apiVersion": "config.corral.dev/v1alpha1",
                 "kind": "Configuration",
@@ -148,7 +174,7 @@ class Stack:
                 **_EXTRA.get(service, {}),
             },
         )
-        self.programs[service] = Program(service, path, self._log(service), f"http://{address}/readyz", self._env)
+        self.programs[name] = Program(service, path, self._log(name), f"http://{address}/readyz", self._env)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> Path:
         path = self.directory / name

@@ -105,7 +105,7 @@ class Situation(Scenario):
         ready = until(lambda: condition(self.get("cpool", self.name), "Ready"), seconds=SLOW, what="the pool was looked at")
         assert ready["status"] == "True", ready
 
-    def apply_pool(self, *, sources: tuple[str, ...], **spec: Any) -> None:
+    def apply_pool(self, *, sources: tuple[str | Mapping[str, Any], ...], **spec: Any) -> None:
         """The pool of `buy_from`."""
         metadata = {"name": self.name}
         self.apply({"apiVersion": "corral.dev/v1alpha1", "kind": "CapacityPool", "metadata": metadata, "spec": self._pool})
