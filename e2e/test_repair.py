@@ -13,7 +13,7 @@ from kube import resources
 from kube.times import stamp
 
 Json = dict[str, Any]
-pytestmark = [pytest.mark.usefixtures("all_kinds"), pytest.mark.timeout(600)]  # on a busy machine the start takes minutes
+pytestmark = pytest.mark.timeout(600)  # on a busy machine the start takes minutes
 SLOW = 180.0
 TIMES = {"timeouts": {"queued": "2m", "provision": "4m", "booking": "2m"}}
 

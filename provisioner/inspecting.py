@@ -37,11 +37,10 @@ class Inspector:
                 expected = _with_daemons(verify.Expected(devices={}, room=_room(booking.spec, planned.pods)), pool)
                 found = self._seen(booking, node, planned.pods, expected, pool)
                 seen[node.metadata.name] = self._from_giver(planned, node, found)
+        promised = {each.name: self._promised(booking.spec, each) for each in booking.spec.purchases}
         for provider_id, purchase in _machines(booking, instances):
             for node in self._state.nodes.by(NODES_BY_PROVIDER, provider_id):
-                pool = self._state.pool(purchase.pool)
-                expected = _with_daemons(self._expected(booking.spec, purchase), pool)
-                seen[node.metadata.name] = self._seen(booking, node, purchase.pods, expected, pool)
+                seen[node.metadata.name] = self._seen(booking, node, purchase.pods, *promised[purchase.name])
         return seen
 
     def _from_giver(self, planned: ours.BookedNode, node: core.Node, seen: SeenNode) -> SeenNode:
@@ -57,6 +56,12 @@ class Inspector:
             case Grip.FIRM:
                 return replace(seen, others=others, marked=False, giver=giver)
         return seen
+
+    def _promised(
+        self, spec: ours.BookingSpec, purchase: ours.BookedPurchase
+    ) -> tuple[verify.Expected, ours.CapacityPool | None]:
+        pool = self._state.pool(purchase.pool)
+        return _with_daemons(self._expected(spec, purchase), pool), pool
 
     def _expected(self, spec: ours.BookingSpec, purchase: ours.BookedPurchase) -> verify.Expected:
         """Devices and taints are the shape's, as the pool's status keeps them over restarts."""

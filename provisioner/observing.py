@@ -93,9 +93,11 @@ class Observer:
     def _closed_purchases(self, booking: ours.Booking) -> dict[str, str]:
         purchases = booking.spec.purchases
         shut = {each.name: why for each in purchases if (why := self._closed(each.pool))}
-        if booking.status.phase in ("Joining", "Provisioned") and _lacking(booking):
-            view = take(self._state, self._now())
-            shut |= {each.name: why for each in purchases if (why := limits.exceeded(view, each) or self._expiring(each))}
+        lacking = _lacking(booking) if booking.status.phase in ("Joining", "Provisioned") else []
+        view = take(self._state, self._now()) if lacking else None
+        for each in lacking:
+            if view and (why := limits.exceeded(view, each) or self._expiring(each)):
+                shut[each.name] = why
         return shut
 
     def _expiring(self, purchase: ours.BookedPurchase) -> str:
@@ -202,10 +204,10 @@ async def still_there(client: Client, kind: Kind, wanted: ObjectKey) -> bool | N
     return not wanted.uid or found["metadata"].get("uid") == wanted.uid
 
 
-def _lacking(booking: ours.Booking) -> bool:
-    """Whether machines are missing that would have to be bought again."""
-    standing = sum(each.state in LIVE for each in booking.status.instances)
-    return standing < sum(each.count for each in booking.spec.purchases)
+def _lacking(booking: ours.Booking) -> list[ours.BookedPurchase]:
+    """Purchases of which machines are missing that would have to be bought again."""
+    standing = Counter(each.purchase for each in booking.status.instances if each.state in LIVE)
+    return [each for each in booking.spec.purchases if standing[each.name] < each.count]
 
 
 async def _listed(cloud: Cloud | None, tags: Mapping[str, str]) -> tuple[Instance, ...] | None:

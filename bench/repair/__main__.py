@@ -26,8 +26,10 @@ def main() -> int:
     chosen = arguments.parse_args()
     logging.setup("error", "text")
     seeds = range(chosen.seed, chosen.seed + chosen.seeds)
-    found = [play(seed, spare=spare, one_in=chosen.one_in) for spare in SPARES for seed in seeds]
-    write(chosen.out, found, chosen.one_in)
+    found: list[Outcome] = []
+    for spare in SPARES:
+        found += [play(seed, spare=spare, one_in=chosen.one_in) for seed in seeds]
+        write(chosen.out, found, chosen.one_in)
     late = [each for each in found if not each.started]
     for each in late:
         print(f"seed={each.seed} spare={each.spare} {each.phase} after {each.took}s: {each.reason}")
@@ -36,7 +38,8 @@ def main() -> int:
 
 
 def write(path: Path, found: Sequence[Outcome], one_in: int) -> None:
-    rows = "\n".join(_row(spare, [each for each in found if each.spare == spare]) for spare in SPARES)
+    spares = sorted({each.spare for each in found})
+    rows = "\n".join(_row(spare, [each for each in found if each.spare == spare]) for spare in spares)
     path.with_suffix(".md").write_text(_PAGE.format(gang=scene.GANG, one_in=one_in, rows=rows, **_numbers()), encoding="utf-8")
     raw = {"gang": scene.GANG, "oneIn": one_in, "outcomes": [asdict(each) for each in found]}
     path.with_suffix(".json").write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")

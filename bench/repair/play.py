@@ -13,6 +13,8 @@ from tests.provisioner import fake_api
 
 STEP = 0.1
 """Seconds that one step of the lifecycle takes."""
+LOOK = 20.0
+"""Seconds between two looks while nothing is to be done. The service looks four times as often, and when something changes."""
 LONGEST = 4 * scene.DEADLINE
 
 
@@ -64,12 +66,14 @@ async def _play(seed: int, spare: int, one_in: int) -> Outcome:
     reconciler = BookingReconciler(state, api, fake_api.recorder(api, clock), clock)  # type: ignore[arg-type]
     loop: Any = asyncio.get_running_loop()
     began = clock()
-    while (there := api.of("bookings", "b")).status.phase in ("Marking", "Launching", "Joining"):
+    there = api.of("bookings", "b")
+    while there.status.phase in ("Marking", "Launching", "Joining"):
         machines.step()
         result = await reconciler.reconcile("b")
-        passed = max(STEP, result.requeue_after or 0.0)
+        passed = STEP if not result.requeue_after else max(LOOK, result.requeue_after)
         clock.pass_by(passed)
         loop.now += passed
+        there = api.stores["bookings"].get(("", "b")) or there
         assert clock() - began < timedelta(seconds=LONGEST), "it neither starts nor ends"
     return _outcome(seed, spare, there, machines, int((clock() - began).total_seconds()))
 
