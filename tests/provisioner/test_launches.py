@@ -110,3 +110,11 @@ def test_a_refusal_keeps_the_clouds_words() -> None:
         "QuotaExceeded",
         "64 vCPU",
     )
+
+
+def test_machines_are_tagged_with_the_cluster_where_it_is_known() -> None:
+    """One installation id in two clusters: neither takes the other's machines for orphans."""
+    booked = booking(purchases=(purchase("od", 1),))
+    pending = Launch(purchase="od", token="t", count=1, state="Pending", at=AT)
+    assert launches.order(booked, pending, "uid-1").tags["corral.dev/cluster"] == "uid-1"
+    assert "corral.dev/cluster" not in launches.order(booked, pending).tags
