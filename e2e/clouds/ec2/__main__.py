@@ -23,12 +23,13 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=1.0, help="seconds of its clock to one of the wall's")
     parser.add_argument("--nodes", type=Path, metavar="KUBECONFIG", help="cluster that the instances join")
     arguments = parser.parse_args()
+    clock = Clock(rate=arguments.rate)
     try:
-        account = Account(_state(arguments.state))
+        account = Account(_state(arguments.state), salt=str(clock.now()))
     except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
         print(f"{arguments.state}: {error}", file=sys.stderr)
         return 2
-    asyncio.run(_serve(Service(account, Clock(rate=arguments.rate)), arguments.port, arguments.nodes))
+    asyncio.run(_serve(Service(account, clock), arguments.port, arguments.nodes))
     return 0
 
 

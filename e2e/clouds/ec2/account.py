@@ -41,9 +41,12 @@ class Use:
 
 
 class Account:
-    """Mutable, and changed between two awaits only; every instance's state follows from the time asked for."""
+    """Mutable, and changed between two awaits only; every instance's state follows from the time asked for.
 
-    def __init__(self, start: Change | None = None) -> None:
+    `salt` makes its ids different from those of other accounts, as EC2's never repeat.
+    """
+
+    def __init__(self, start: Change | None = None, salt: str = "") -> None:
         self.settings = Settings()
         self.zones: dict[str, Zone] = {}
         self.subnets: dict[str, Subnet] = {}
@@ -58,7 +61,7 @@ class Account:
         self.instances: dict[str, Instance] = {}
         self.fleets: dict[str, dict[str, Any]] = {}
         self.tokens: dict[tuple[str, str, str], Use] = {}
-        self._numbers = itertools.count(1)
+        self._salt, self._numbers = salt, itertools.count(1)
         self.change(defaults.STATE)
         self.change(start or Change())
 
@@ -97,8 +100,12 @@ class Account:
         instance.stop(now, settings.terminating, settings.block_releasing if slow else settings.releasing, reason)
 
     def new_id(self, prefix: str) -> str:
-        """An id of EC2's form: the same sequence in every run."""
-        return f"{prefix}-{hashlib.sha256(f'{prefix}{next(self._numbers)}'.encode()).hexdigest()[:17]}"
+        """An id of EC2's form."""
+        return f"{prefix}-{hashlib.sha256(f'{self._salt}{prefix}{next(self._numbers)}'.encode()).hexdigest()[:17]}"
+
+    def new_address(self) -> str:
+        number = next(self._numbers)
+        return f"10.{number // 62_500 % 250}.{number // 250 % 250}.{number % 250 + 4}"
 
     def node_hash(self, name: str) -> str:
         """A network node as this account sees it (cloud.md 1.6)."""

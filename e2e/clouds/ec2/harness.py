@@ -27,7 +27,8 @@ class Ec2(Control):
 
     def __init__(self, state: Mapping[str, Any] | None = None, *, port: int = 0, kubeconfig: Path | None = None) -> None:
         super().__init__("")
-        self.service = Service(Account(msgspec.convert(state or {}, Change)), Clock())
+        clock = Clock()
+        self.service = Service(Account(msgspec.convert(state or {}, Change), salt=str(clock.now())), clock)
         self._port, self._kubeconfig = port, kubeconfig
         self._loop = asyncio.new_event_loop()
         self._open = threading.Event()

@@ -63,6 +63,11 @@ class Instance:
     published: bool = False
     removed: bool = False
 
+    @property
+    def hostname(self) -> str:
+        """Of type resource-name, which no other instance ever has."""
+        return f"{self.id}.ec2.internal"
+
     def state(self, now: datetime) -> str:
         if self.terminated is not None and self.terminated <= now:
             return "terminated"

@@ -94,7 +94,6 @@ def _fingerprint(params: Params) -> str:
 
 def _instance(account: Account, spec: Spec, slot: Slot, call: str, index: int, token: str, now: datetime) -> Instance:
     settings, reservation = account.settings, slot.reservation
-    number = len(account.instances) + index
     return Instance(
         id=account.new_id("i"),
         spec=spec,
@@ -103,7 +102,7 @@ def _instance(account: Account, spec: Spec, slot: Slot, call: str, index: int, t
         token=token,
         source=slot.source,
         nodes=slot.nodes,
-        address=f"10.{number // 62_500 % 250}.{number // 250 % 250}.{number % 250 + 4}",
+        address=account.new_address(),
         launched=now,
         runs=now + timedelta(seconds=settings.running),
         visible=now + timedelta(seconds=settings.visible),

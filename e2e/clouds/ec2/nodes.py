@@ -38,7 +38,8 @@ class Ec2Site:
         return due(self._service.account, now)
 
     def name(self, machine: Instance) -> str:
-        return name(machine)
+        """Its host name: a Node is matched to its instance by providerID alone (cloud.md 1.10)."""
+        return machine.hostname
 
     def node(self, machine: Instance) -> dict[str, Any]:
         return node(self._service.account, machine)
@@ -71,19 +72,14 @@ def due(account: Account, now: datetime) -> Work[Instance]:
     )
 
 
-def name(machine: Instance) -> str:
-    """The private DNS name: a Node is matched to its instance by providerID alone."""
-    return f"ip-{machine.address.replace('.', '-')}.ec2.internal"
-
-
 def node(account: Account, machine: Instance) -> dict[str, Any]:
     """The Node at registration: no devices yet."""
     told, spec = registration(machine.spec.user_data), machine.spec
     room = _allocatable(spec.type)
     return {
         "metadata": {
-            "name": name(machine),
-            "labels": {**told.labels, **_labels(account, machine), HOSTNAME: name(machine)},
+            "name": machine.hostname,
+            "labels": {**told.labels, **_labels(account, machine), HOSTNAME: machine.hostname},
             "annotations": {FAKE: "fake"} if account.settings.readiness else {},
         },
         "spec": {"providerID": f"aws:///{spec.zone}/{machine.id}", "taints": told.taints},

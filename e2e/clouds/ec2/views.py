@@ -46,7 +46,7 @@ def instance(account: Account, each: Instance, now: datetime) -> dict[str, Any]:
             "GroupName": spec.group,
             "Tenancy": spec.tenancy,
         },
-        "PrivateDnsName": "" if ended else f"ip-{each.address.replace('.', '-')}.ec2.internal",
+        "PrivateDnsName": "" if ended else each.hostname,
         "SecurityGroups": _groups(account, spec),
         "NetworkInterfaces": [] if ended else _interfaces(account, each),
         "CapacityReservationSpecification": _specification(spec),
