@@ -77,8 +77,10 @@ def test_a_booking_that_expired_costs_no_second_eviction(cluster: Cluster) -> No
     eventually(lambda: is_true(workloads(cluster).get("urgent", {}), "QuotaReserved"))
     eventually(lambda: first["metadata"]["uid"] not in uids(cluster))
     cluster.kubectl("delete", "job", "urgent", "-n", cluster.namespace)
-    eventually(lambda: set(workloads(cluster)) == {"job"})
-    cluster.provision(cluster.request(1))
+    name = first["metadata"]["annotations"]["corral.dev/workload"]
+    again = eventually(lambda: requests_by(cluster, "workload").get(name))
+    assert again["metadata"]["annotations"]["corral.dev/attempt"] == "1"
+    cluster.provision(again)
     eventually(lambda: is_true(workloads(cluster)["job"], "Admitted"))
     assert {each for each in cluster.events() if each.startswith("Evicted")} == {"EvictedDueToPreempted"}
 
