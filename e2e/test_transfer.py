@@ -11,6 +11,7 @@ from kube import resources
 
 Json = dict[str, Any]
 IDLE = "corral.dev/idle-since"
+GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
 def reserved(corner: Scenario, **source: Any) -> Json:
@@ -59,7 +60,7 @@ def test_a_gang_that_waits_gets_the_machines_before_they_go(corner: Scenario) ->
 
     assert ids(corner) == bought
     assert len(corner.alive()) == 2
-    [new] = [b for b in corner.bookings() if b["spec"]["nodes"] != [] and b["status"]["phase"] == "Provisioned"]
+    [new] = [b for b in corner.bookings() if b["spec"].get("nodes") and b["status"]["phase"] == "Provisioned"]
     givers = {node["takenOver"] for node in new["spec"]["nodes"]}
     assert len(givers) == 1
     labels = corner.node(corner.bound("second")[0])["metadata"]["labels"]
@@ -80,7 +81,7 @@ def deployed(corner: Scenario, name: str, node: str, **notes: str) -> None:
     """One pod of a Deployment, on the node and nowhere else."""
     spec = corner.pod_spec(gpus=1)
     spec["restartPolicy"] = "Always"
-    spec |= {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [{"operator": "Exists"}]}
+    spec |= {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [GPU]}
     labels = {"app": name}
     template = {"metadata": {"labels": labels, "annotations": notes}, "spec": spec}
     body = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
@@ -101,7 +102,7 @@ def budget(corner: Scenario, app: str) -> None:
 
 
 def test_what_is_not_to_be_disturbed_keeps_its_node_and_the_rest_is_evicted_first(corner: Scenario) -> None:
-    corner.set_up(sources=(on_demand("12s"),))
+    corner.set_up(sources=(on_demand("40s"),))
     corner.job("gang", 2, seconds=2)
     until(lambda: is_true(corner.workload("gang"), "Finished"), what="the gang is over")
     until(lambda: all(IDLE in corner.node(each["node"])["metadata"]["annotations"] for each in corner.alive()), what="idle")
@@ -109,17 +110,17 @@ def test_what_is_not_to_be_disturbed_keeps_its_node_and_the_rest_is_evicted_firs
     deployed(corner, "kept", one, **{"karpenter.sh/do-not-disrupt": "true"})
     deployed(corner, "guarded", other)
     budget(corner, "guarded")
-    until(lambda: corner.node(other)["spec"].get("unschedulable"), what="the other node is closed")
+    until(lambda: corner.node(other)["spec"].get("unschedulable"), seconds=120, what="the other node is closed")
     until(lambda: "violate the pod's disruption budget" in _last_eviction(corner, "guarded"), what="its budget holds")
     assert len(corner.alive()) == 2
     assert not corner.node(one)["spec"].get("unschedulable"), "the pod that must stay keeps its node open"
 
     corner.kubectl("delete", "pdb", "guarded", "-n", corner.namespace)
-    until(lambda: {each["node"] for each in corner.alive()} == {one}, what="the other is emptied and ended")
+    until(lambda: {each["node"] for each in corner.alive()} == {one}, seconds=90, what="the other is emptied and ended")
     assert pods_of(corner, "kept", phase="Running")
     pod = pods_of(corner, "kept")[0]["metadata"]["name"]
     corner.kubectl("annotate", "pod", pod, "karpenter.sh/do-not-disrupt-", "-n", corner.namespace)
-    until(lambda: not corner.alive(), what="ended once nobody forbids it")
+    until(lambda: not corner.alive(), seconds=90, what="ended once nobody forbids it")
 
 
 def _last_eviction(corner: Scenario, app: str) -> str:
