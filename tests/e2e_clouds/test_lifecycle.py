@@ -141,6 +141,40 @@ def test_a_cluster_group_keeps_together_or_fails(ec2: Ec2, stand_in: Stage) -> N
     stand_in.run(3)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param(["s1", "b1", "r1"], 2, id="the same spine"),
+        pytest.param(["s9", "b9", "r9"], None, id="another spine"),
+    ],
+)
+def test_a_remainder_on_demand_joins_the_reservations_group(
+    ec2: Ec2, stand_in: Stage, nodes: list[str], expected: int | None
+) -> None:
+    group = "arn:aws:ec2:us-east-1:111122223333:placement-group/pg"
+    stand_in.client().create_placement_group(GroupName="pg", Strategy="cluster")
+    home = {"id": "cr-0a", "type": P5, "zone": "us-east-1a", "total": 1, "placementGroupArn": group, "places": RACKS[:1]}
+    stock = {"type": P5, "zone": "us-east-1a", "count": 1, "places": [{"nodes": nodes, "count": 1}]}
+    ec2.change(reservations=[home], stock=[stock])
+    placed = {"Placement": {"GroupName": "pg"}}
+    target = {"CapacityReservationTarget": {"CapacityReservationId": "cr-0a"}}
+    stand_in.run(CapacityReservationSpecification=target, **placed)
+    order = {"CapacityReservationSpecification": {"CapacityReservationPreference": "none"}, **placed}
+    if expected is None:
+        assert refused(lambda: stand_in.run(**order))[0] == "InsufficientInstanceCapacity"
+    else:
+        stand_in.run(**order)
+        assert len(ec2.instances()) == expected
+
+
+def test_without_told_places_a_zone_is_near(ec2: Ec2, stand_in: Stage) -> None:
+    ec2.change(reservations=[{"id": "cr-0a", "type": P5, "zone": "us-east-1a", "total": 1}])
+    stand_in.run(CapacityReservationSpecification={"CapacityReservationTarget": {"CapacityReservationId": "cr-0a"}})
+    stand_in.run()
+    first, second = (each["nodes"] for each in ec2.instances())
+    assert (first[:2] == second[:2], first[2] == second[2]) == (True, False)
+
+
 def test_a_spread_group_takes_seven_of_a_zone(ec2: Ec2, stand_in: Stage) -> None:
     stand_in.client().create_placement_group(GroupName="pg", Strategy="spread")
     order = {"SubnetId": "subnet-0b", "Placement": {"GroupName": "pg"}}

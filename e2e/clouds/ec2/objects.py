@@ -117,6 +117,10 @@ class Reservation(Strict, frozen=True, kw_only=True):
     tags: dict[str, str] = {}
     places: tuple[Place, ...] = ()
 
+    @property
+    def key(self) -> str:
+        return self.id
+
     def state_at(self, now: datetime) -> str:
         """The told state."""
         if self.state is not None:

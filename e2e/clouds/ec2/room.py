@@ -9,7 +9,7 @@ from e2e.clouds.ec2.account import Account
 from e2e.clouds.ec2.catalogue import quota_of, vcpus
 from e2e.clouds.ec2.errors import AwsError, conflict, no_capacity, reservation_full
 from e2e.clouds.ec2.instances import Spec
-from e2e.clouds.ec2.objects import Place, PlacementGroup, Reservation, Stock
+from e2e.clouds.ec2.objects import PlacementGroup, Reservation, Stock
 
 SPREAD_LIMIT = 7
 """Instances of a spread group in a zone (cloud.md 1.5)."""
@@ -42,7 +42,7 @@ def allocate(account: Account, spec: Spec, least: int, most: int, now: datetime)
 def free_slots(account: Account, reservation: Reservation, now: datetime) -> list[Slot]:
     """What can really be had of a reservation, in the order of its places."""
     taken = account.taken(reservation.id, now)
-    places = _free_places(reservation.places, reservation.total, reservation.id, (each.nodes for each in taken))
+    places = _free_places(reservation, (each.nodes for each in taken))
     count = reservation.total - reservation.outside - reservation.broken - len(taken)
     return [Slot(reservation.id, each, reservation) for each in places][: max(count, 0)]
 
@@ -56,10 +56,11 @@ def told_free(account: Account, reservation: Reservation, now: datetime, behind:
     return max(reservation.total - reservation.outside - len(account.taken(reservation.id, behind)), 0)
 
 
-def places_of(places: Sequence[Place], total: int, name: str) -> list[tuple[str, ...]]:
-    """One path of network nodes for each machine; machines without a told place stand together."""
-    told = [place.nodes for place in places for _ in range(place.count)]
-    rest = tuple(f"{name}/{layer}" for layer in ("spine", "block", "rack"))
+def places_of(source: Stock | Reservation) -> list[tuple[str, ...]]:
+    """One path of network nodes for each machine. Those without a told place stand in a rack of their own, all of a zone near."""
+    total = source.count if isinstance(source, Stock) else source.total
+    told = [place.nodes for place in source.places for _ in range(place.count)]
+    rest = (f"{source.zone}/spine", f"{source.zone}/block", f"{source.key}/rack")
     return (told + [rest] * total)[:total]
 
 
@@ -124,12 +125,12 @@ def _on_demand(account: Account, spec: Spec, least: int, most: int, now: datetim
 
 
 def stock_places(account: Account, stock: Stock, now: datetime) -> list[tuple[str, ...]]:
-    return _free_places(stock.places, stock.count, stock.key, (each.nodes for each in account.taken(stock.key, now)))
+    return _free_places(stock, (each.nodes for each in account.taken(stock.key, now)))
 
 
-def _free_places(places: Sequence[Place], total: int, name: str, taken: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _free_places(source: Stock | Reservation, taken: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
     used, free = Counter(taken), []
-    for each in places_of(places, total, name):
+    for each in places_of(source):
         if used[each] > 0:
             used[each] -= 1
         else:

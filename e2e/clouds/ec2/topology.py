@@ -61,7 +61,7 @@ def _instance(account: Account, each: Instance, now: datetime) -> dict[str, Any]
 
 def _reservation(account: Account, each: Reservation, now: datetime) -> dict[str, Any]:
     told = each.state_at(now) in ("active", "pending")
-    paths = places_of(each.places, each.total, each.id) if told else []
+    paths = places_of(each) if told else []
     group = each.placement_group_arn.rpartition("/")[2]
     return {
         "CapacityReservationId": each.id,
