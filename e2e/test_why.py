@@ -101,12 +101,10 @@ def test_a_request_of_kueues_own_check(corner: Scenario) -> None:
     kueue_check.set_up(corner, sources=("reserved",), policy=PATIENT)
     none_free(corner)
     kueue_check.job(corner, "tas", 2, required_topology=RACK)
-    by_job = told(corner, "job/tas", "WAITING ", " to do: ")
-    assert "not for capacity" not in by_job[0]
+    told(corner, "job/tas", "WAITING GangIncomplete ", "0 of 2 pods")
     [request] = corner.requests()
-    reason = condition(request, "Provisioned")["reason"]
-    assert by_job[0].startswith(f"WAITING {reason} ")
-    assert why(corner, f"provreq/{request['metadata']['name']}").splitlines()[0].startswith(f"WAITING {reason} ")
+    assert "corral.dev/workload-uid" not in request["metadata"].get("labels", {})
+    told(corner, f"provreq/{request['metadata']['name']}", "WAITING GangIncomplete ", "0 of 2 pods")
 
 
 def test_a_bare_request(corner: Scenario) -> None:
