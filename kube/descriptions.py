@@ -65,6 +65,12 @@ _POOL: Words = {
         "startup_taints": "Taints that each node registers with and that others remove before it is ready.",
         "prices": "On-demand dollars an hour by instance type, where they differ from the built-in list of us-east-1.",
     },
+    ours.RegisteredTaint: {
+        "": "A taint that nodes register with.",
+        "key": "Key of the taint.",
+        "effect": "What becomes of pods that don't tolerate it.",
+        "value": "Value of the taint.",
+    },
     ours.AwsLaunchTemplate: {
         "": "A launch template, pinned to one version.",
         "id": "Id of the launch template.",

@@ -29,6 +29,7 @@ from kube.providers import AdoptedProvider as AdoptedProvider
 from kube.providers import AwsLaunchTemplate as AwsLaunchTemplate
 from kube.providers import AwsProvider as AwsProvider
 from kube.providers import Provider as Provider
+from kube.providers import RegisteredTaint as RegisteredTaint
 from kube.providers import SimulatedProvider as SimulatedProvider
 from kube.times import seconds
 

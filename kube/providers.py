@@ -1,11 +1,10 @@
 """Where a CapacityPool's nodes come from: one record a kind of cloud."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from kube.core import Taint
-from kube.fields import Money
+from kube.fields import LabelKey, LabelValue, Money
 from kube.meta import Record
 
 InstanceType = Annotated[str, Meta(pattern=r"^[a-z0-9-]+\.[a-z0-9-]+$", max_length=63)]
@@ -20,6 +19,14 @@ class SimulatedProvider(Record, frozen=True, kw_only=True):
 
 class AdoptedProvider(Record, frozen=True, kw_only=True):
     """Nodes that are there already: booked, never launched, never terminated."""
+
+
+class RegisteredTaint(Record, frozen=True, kw_only=True):
+    """A taint that nodes register with."""
+
+    key: LabelKey
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    value: LabelValue = ""
 
 
 class AwsLaunchTemplate(Record, frozen=True, kw_only=True):
@@ -46,8 +53,8 @@ class AwsProvider(Record, frozen=True, kw_only=True):
         "aws.amazon.com/neuron",
     )
     allocatable: Annotated[dict[str, Annotated[str, Meta(max_length=32)]], Meta(max_length=8)] = {}
-    taints: Annotated[tuple[Taint, ...], Meta(max_length=8)] = ()
-    startup_taints: Annotated[tuple[Taint, ...], Meta(max_length=8)] = ()
+    taints: Annotated[tuple[RegisteredTaint, ...], Meta(max_length=8)] = ()
+    startup_taints: Annotated[tuple[RegisteredTaint, ...], Meta(max_length=8)] = ()
     prices: Annotated[dict[str, Money], Meta(max_length=64)] = {}
 
 

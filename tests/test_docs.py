@@ -76,9 +76,20 @@ def test_each_way_of_waiting_has_its_section() -> None:
 def test_each_reason_and_event_is_explained() -> None:
     """Kinds, and values that a pool or policy can take, are explained with the parameters."""
     told = page("conditions.md") + page("parameters.md")
-    words = {text for path in modules("admission", "provisioner") for text in strings(path) if WORD.fullmatch(text)}
+    ours = [path for path in modules("admission", "provisioner") if "aws" not in path.parts]  # it speaks EC2's own words
+    words = {text for path in ours for text in strings(path) if WORD.fullmatch(text)}
     assert {"TooManyOrphans", "BadParametersRef", "NodesSelectedTwice"} <= words
     assert unnamed(words - NO_REASONS - {Reason.QUOTA_INSUFFICIENT.value}, told) == []
+
+
+def test_each_check_of_aws_is_explained() -> None:
+    tree = ast.parse((ROOT / "provisioner" / "clouds" / "aws" / "preflight.py").read_text(encoding="utf-8"))
+    first = {
+        ast.unparse(node.args[0]) for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "_check"
+    }
+    named = {name.strip("'") for name in first if name.startswith("'")} | {"SecurityGroupUnfit"}
+    assert len(named) == 9
+    assert unnamed(named, page("aws.md")) == []
 
 
 @pytest.mark.parametrize("model", [BookingStatus, BookedInstance, Launch])

@@ -1,8 +1,8 @@
 """Calls to AWS: boto3 in threads of its own, bounded in number and time, counted by operation and outcome.
 
-boto3 is imported and its clients are made in a thread at the first call: that takes a second or two, which no call's own time bears,
-and 50 MB. A client is made once and shared: clients are thread-safe, sessions are not (boto3 guide, "Multithreading").
-Credentials come from the default chain of boto3 and go nowhere else.
+boto3 is imported and its clients are made in a thread at the first call, which costs 50 MB and a second or two, in no call's own
+time. A client is made once and shared: clients are thread-safe, sessions are not (boto3 guide, "Multithreading"). Credentials are
+found by the default chain of boto3 and go nowhere else.
 """
 
 import asyncio

@@ -10,8 +10,7 @@ from typing import Any
 from capacity.model import Shape
 from capacity.quantity import amount
 from capacity.requirements import Taint
-from kube.core import Taint as NodeTaint
-from kube.providers import AwsProvider
+from kube.providers import AwsProvider, RegisteredTaint
 from provisioner.clouds.aws.prices import hourly
 from provisioner.clouds.base import CloudShape
 
@@ -122,5 +121,5 @@ def _declared(provider: AwsProvider) -> dict[str, int]:
     return found
 
 
-def taints(given: tuple[NodeTaint, ...]) -> tuple[Taint, ...]:
+def taints(given: tuple[RegisteredTaint, ...]) -> tuple[Taint, ...]:
     return tuple(Taint(each.key, each.effect, each.value) for each in given)

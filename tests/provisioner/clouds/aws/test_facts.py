@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from capacity.requirements import Taint
-from kube.core import Taint as NodeTaint
-from kube.ours import AwsLaunchTemplate, AwsProvider
+from kube.ours import AwsLaunchTemplate, AwsProvider, RegisteredTaint
 from provisioner.clouds.aws import account, machines, prices, reservations, shapes, topology
 from provisioner.clouds.aws.reservations import Ceilings
 from provisioner.clouds.base import InstanceState
@@ -76,8 +75,8 @@ def test_what_the_pool_declares_of_its_nodes_counts() -> None:
         subnet_ids=("subnet-0a",),
         devices=("nvidia.com/gpu", "vpc.amazonaws.com/efa"),
         allocatable={"ephemeral-storage": "1Gi", "pods": "30"},
-        taints=(NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule"),),
-        startup_taints=(NodeTaint(key="efa", effect="NoExecute"),),
+        taints=(RegisteredTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule"),),
+        startup_taints=(RegisteredTaint(key="efa", effect="NoExecute"),),
         prices={"p5.48xlarge": "61.5"},
     )
     made = shapes.shape(shapes.parse(P5), more)
