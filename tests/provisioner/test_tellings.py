@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kube.meta import Condition
 from kube.ours import BookedInstance, BookingStatus, Launch
 from kube.times import stamp
 from provisioner.tellings import events, spans
@@ -10,6 +11,9 @@ from tests.provisioner.world import START, booking, purchase
 
 AT = stamp(START)
 PENDING = Launch(purchase="od", token="t", count=2, state="Pending", at=AT)
+LEAVING = Condition(
+    type="NodesEnding", status="True", reason="SpotInterruption", message="node n1: spot interruption", last_transition_time=AT
+)
 LAUNCHED = BookedInstance(id="i1", purchase="od", state="Launched", launched_at=AT, node="n1")
 
 
@@ -53,6 +57,16 @@ def change(before: dict[str, Any], after: dict[str, Any]) -> tuple[list[tuple[st
             id="bad",
         ),
         pytest.param({"phase": "Joining"}, {"phase": "Provisioned"}, [("Normal", "CapacityProvisioned")], [], id="provisioned"),
+        pytest.param({}, {"conditions": (LEAVING,)}, [("Warning", "NodesEnding")], [], id="nodes are about to end"),
+        pytest.param({"conditions": (LEAVING,)}, {"conditions": (LEAVING,)}, [], [], id="which is told once"),
+        pytest.param(
+            {"conditions": (LEAVING,)},
+            {"conditions": (replace(LEAVING, message="node n2: spot interruption"),)},
+            [("Warning", "NodesEnding")],
+            [],
+            id="others are about to end",
+        ),
+        pytest.param({"conditions": (LEAVING,)}, {"conditions": (replace(LEAVING, status="False"),)}, [], [], id="no longer"),
         pytest.param(
             {"phase": "Joining"}, {"phase": "Failing", "reason": "Cancelled"}, [("Normal", "BookingFailing")], [], id="cancelled"
         ),

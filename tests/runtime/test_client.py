@@ -227,3 +227,15 @@ async def test_the_default_time_limit_is_thirty_seconds() -> None:
     wire = Wire()
     await Client(wire).get(PODS, "a", "ns")
     assert wire.requests == [Request("GET", "/api/v1/namespaces/ns/pods/a", timeout=30.0)]
+
+
+async def test_an_eviction_names_the_incarnation_and_is_not_repeated_against_a_budget() -> None:
+    """429 is the answer of the API server while a PodDisruptionBudget forbids it (its docs, "API-initiated Eviction")."""
+    wire = Wire(status(429, "TooManyRequests"))
+    with pytest.raises(errors.TooManyRequests):
+        await Client(wire).evict("a", "ns", "uid-1")
+    [sent] = wire.requests
+    assert (sent.method, sent.path) == ("POST", "/api/v1/namespaces/ns/pods/a/eviction")
+    body = msgspec.json.decode(sent.body)
+    assert (body["apiVersion"], body["kind"]) == ("policy/v1", "Eviction")
+    assert body["deleteOptions"] == {"preconditions": {"uid": "uid-1"}}
