@@ -1,0 +1,206 @@
+"""What must always hold (design.md), looked at while a run goes on and when all is quiet."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from provisioner.clouds.base import Order
+from provisioner.clouds.simulated.records import Machine
+from provisioner.steps import BEFORE
+from tests.faults.cloud import running
+from tests.faults.gangs import OVER, TEAM, Gang, _fits
+from tests.faults.objects import Body, Change
+
+if TYPE_CHECKING:
+    from tests.faults.stage import Stage
+
+BOOKED = "corral.dev/booked"
+SUFFIX = ".booking.corral.dev/"
+TAG_BOOKING = "corral.dev/booking"
+
+
+class Judge:
+    """`broken` gathers what didn't hold, each once."""
+
+    def __init__(self, stage: "Stage") -> None:
+        self.stage, self.broken = stage, list[str]()
+        self._before: dict[str, Body] = {}
+
+    def begin(self) -> None:
+        self._before = {each["metadata"]["name"]: each for each in self.stage.objects.bodies("nodes")}
+        self.stage.objects.told.append(self._changed)
+        self.stage.cloud.before_launch = self._launching
+        self.stage.cloud.after_launch = self._launched
+        self.stage.cloud.before_end = self._ending
+
+    def say(self, words: str) -> None:
+        if words not in self.broken:
+            self.broken.append(words)
+
+    # --- while it goes on ---
+
+    def _changed(self, change: Change) -> None:
+        if change.plural == "provisioningrequests" and change.new:
+            self._told(change.old.body if change.old else {}, change.new.body)
+
+    def _told(self, old: Body, new: Body) -> None:
+        before, after = conditions(old), conditions(new)
+        name = new["metadata"]["name"]
+        if after.get("Provisioned") == "True" and after.get("Failed") == "True":
+            self.say(f"request {name} is Provisioned and Failed")
+        if before.get("Provisioned") == "True" and after.get("Provisioned") != "True":
+            self.say(f"request {name} was Provisioned and is not any more")
+        for gone in ("Failed", "BookingExpired", "CapacityRevoked"):
+            if before.get(gone) == "True" and after.get(gone) != "True":
+                self.say(f"request {name} took back {gone}")
+        gang = next((each for each in self.stage.gangs if each.request == name), None)
+        if gang and after.get("Provisioned") == "True" and before.get("Provisioned") != "True":
+            self._promised(gang, new)
+
+    def _promised(self, gang: Gang, request: Body) -> None:
+        """All or nothing: at the moment of the promise each machine is there, sound, marked and its own."""
+        booking = request["status"]["provisioningClassDetails"]["Booking"]
+        held = [node for node in self.stage.objects.bodies("nodes") if booking in bookings_on(node)]
+        sound = [node for node in held if _fits(node) and tainted(node) and bookings_on(node) == {booking}]
+        expired = conditions(request).get("BookingExpired") == "True" or conditions(request).get("CapacityRevoked") == "True"
+        if len(sound) < gang.order.count and not expired and not self.stage.lost:
+            self.say(f"request {request['metadata']['name']} was promised {gang.order.count} nodes and has {len(sound)}")
+
+    def _launching(self, order: Order) -> None:
+        """Written down before it is done."""
+        booking = self.stage.objects.get("bookings", order.tags[TAG_BOOKING])
+        written = [each["token"] for each in (booking or {}).get("status", {}).get("launches", ())]
+        if order.token not in written:
+            self.say(f"a launch for booking {order.tags[TAG_BOOKING]} was made before it was written down")
+
+    def _launched(self, order: Order) -> None:
+        """Never more machines than were planned, bad ones apart."""
+        name = order.tags[TAG_BOOKING]
+        booking = self.stage.objects.get("bookings", name)
+        if booking is None:
+            return
+        twins = [
+            each for each in self.stage.objects.bodies("bookings") if _buying(each) and _asked_by(each) == _asked_by(booking)
+        ]
+        if len(twins) > 1 and _buying(booking):
+            self.say(f"bookings {' and '.join(each['metadata']['name'] for each in twins)} buy for one request at once")
+        bought = {each["name"]: each["count"] for each in booking["spec"].get("purchases", ())}
+        bad = {each["id"] for each in booking.get("status", {}).get("instances", ()) if each["state"] in ("Bad", "Gone")}
+        alive = Counter(
+            each.order.tags["corral.dev/purchase"]
+            for each in self.stage.cloud.alive()
+            if each.order.tags[TAG_BOOKING] == name and each.id not in bad
+        )
+        for purchase, count in alive.items():
+            if count > bought.get(purchase, 0):
+                self.say(f"booking {name} bought {count} machines of {purchase} where {bought.get(purchase, 0)} were planned")
+
+    def _ending(self, ids: Sequence[str]) -> None:
+        """A running job is sacred."""
+        for id_ in ids:
+            machine = next((each for each in self.stage.cloud.alive() if each.id == id_), None)
+            if machine is None:
+                continue
+            if any(pod["spec"].get("nodeName") == id_ for pod in self.stage.objects.bodies("pods")):
+                self.say(f"machine {id_} is ended under running pods")
+            self._counted_on(machine)
+            holder = next(
+                (g for g in self.stage.gangs if g.holds and g.key().split(".")[0] == machine.order.tags[TAG_BOOKING]), None
+            )
+            if holder and _sound(self.stage.objects.get("nodes", id_)):
+                self.say(f"machine {id_} is taken from {holder.order.name}, which is {holder.state}")
+
+    def _counted_on(self, machine: Machine) -> None:
+        """What a live booking has not written off is ended by nobody."""
+        booking = self.stage.objects.get("bookings", machine.order.tags[TAG_BOOKING]) or {}
+        status = booking.get("status", {})
+        states = {each["id"]: each["state"] for each in status.get("instances", ())}
+        if booking and _buying(booking) and states.get(machine.id, "Launched") in ("Launched", "Joined", "Ready"):
+            self.say(f"machine {machine.id} is ended though booking {machine.order.tags[TAG_BOOKING]} counts on it")
+
+    def look(self) -> None:
+        """Once a second."""
+        for gang in self.stage.gangs:
+            for problem in gang.problems:
+                if not self.stage.lost:
+                    self.say(problem)
+            if gang.state == "running" and not self.stage.lost:
+                self._kept(gang)
+        for node in self.stage.objects.bodies("nodes"):
+            if len(bookings_on(node)) > 1:
+                self.say(f"node {node['metadata']['name']} belongs to {', '.join(sorted(bookings_on(node)))}")
+
+    def _kept(self, gang: Gang) -> None:
+        """Bookings hold: its pods are there, on nodes that keep all others off."""
+        for pod in gang.pods():
+            node = self.stage.objects.get("nodes", pod["spec"]["nodeName"])
+            if node is None and self.stage.hidden:
+                continue  # it only blinks
+            if node is None or not tainted(node) or gang.key() not in node["metadata"].get("labels", {}):
+                self.say(f"node {pod['spec']['nodeName']} of running {gang.order.name} is no longer held")
+
+    # --- at the end ---
+
+    def left_over(self) -> list[str]:
+        """What is still held or marked though every gang is over."""
+        objects, cloud, now = self.stage.objects, self.stage.cloud, self.stage.now()
+        found = [f"booking {each['metadata']['name']} is left" for each in objects.bodies("bookings")]
+        nodes = {each["metadata"]["name"]: each for each in objects.bodies("nodes")}
+        for machine in cloud.machines():
+            if running(machine, now):
+                found += self._remains(machine, nodes.get(machine.id))
+        for name, before in self._before.items():
+            if name not in nodes or _lasting(nodes[name]) != _lasting(before):
+                found.append(f"adopted node {name} isn't as it was")
+        return found
+
+    def _remains(self, machine: Machine, node: Body | None) -> list[str]:
+        """A machine may stay only if it is prepaid, and the pool keeps such."""
+        if machine.order.reservation is None or not self.stage.scene.never:
+            return [f"{machine.order.capacity_type} machine {machine.id} is left running"]
+        if node is None:
+            return [f"machine {machine.id} runs without a node"]
+        quarantined = "corral.dev/quarantined" in node["metadata"].get("labels", {})
+        if bookings_on(node) or (tainted(node) and not quarantined):
+            return [f"node {machine.id} bears marks that nobody claims"]
+        return []
+
+    def at_the_end(self) -> None:
+        for words in self.left_over():
+            self.say(words)
+        for gang in self.stage.gangs:
+            wanted = self.stage.scene.ends.get(gang.order.name, "done")
+            if gang.state != wanted:
+                self.say(f"{gang.order.name} is {gang.state} and was to be {wanted}")
+            if gang.state not in OVER:
+                said = self.stage.objects.get("provisioningrequests", gang.request, TEAM) or {}
+                self.say(f"{gang.order.name} waits for ever: {conditions(said)}")
+
+
+def conditions(request: Body) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in request.get("status", {}).get("conditions", ())}
+
+
+def bookings_on(node: Body) -> set[str]:
+    return {key.partition(SUFFIX)[0] for key in node["metadata"].get("labels", {}) if SUFFIX in key}
+
+
+def tainted(node: Body) -> bool:
+    return any(each["key"] == BOOKED for each in node["spec"].get("taints", ()))
+
+
+def _buying(booking: Body) -> bool:
+    return booking.get("status", {}).get("phase", "Marking") in (*BEFORE, "Provisioned")
+
+
+def _asked_by(booking: Body) -> str:
+    return str(booking["spec"]["request"]["uid"])
+
+
+def _sound(node: Body | None) -> bool:
+    return node is not None and _fits(node)
+
+
+def _lasting(node: Body) -> tuple[object, ...]:
+    meta, spec = node["metadata"], node["spec"]
+    return meta.get("labels", {}), meta.get("annotations", {}), spec.get("taints", []), spec.get("unschedulable", False)

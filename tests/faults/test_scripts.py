@@ -1,0 +1,26 @@
+"""Plays that broke something once, each shrunk to its fewest faults: they must end well for ever."""
+
+import pytest
+
+from tests.faults.kinds import Fault
+from tests.faults.stage import play
+
+SCRIPTS = (
+    pytest.param(
+        "on-demand",
+        [("api apply provisioningrequests/status", 1, "runs-on")],
+        id="a first answer that lands late takes Provisioned back",
+    ),
+    pytest.param(
+        "never-joins",
+        [("cloud launch", 1, "crash-after"), ("api watch bookings", 2, "bare")],
+        id="a list without the booking has its request bought for twice, and its machines reaped",
+    ),
+)
+
+
+@pytest.mark.parametrize(("scene", "faults"), SCRIPTS)
+def test_a_script_that_broke_something_ends_well(scene: str, faults: list[tuple[str, int, str]]) -> None:
+    outcome = play(scene, [Fault(*each) for each in faults])
+    assert not outcome.broken
+    assert len(outcome.struck) == len(faults), "a fault no longer comes to pass: the script tests nothing"

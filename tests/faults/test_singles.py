@@ -1,0 +1,44 @@
+"""Each call of the main scenes struck once, its faults by turns; `make faults` plays all faults at all calls, and combined."""
+
+import itertools
+
+import pytest
+
+from tests.faults.explore import Play, moving, summary
+from tests.faults.kinds import Fault, Script, kinds
+from tests.faults.stage import Outcome, play
+
+MAIN = ("reserved", "remainder", "adopted", "bad-node", "cancelled", "node-lost")
+
+
+def by_turns(scene: str) -> list[Play]:
+    """Every call in its middle occurrence; from scene to scene, and from call to call, the next of its faults."""
+    turn = itertools.count(MAIN.index(scene))
+    return [
+        (scene, (Fault(call, 1 + count // 2, kinds(call)[next(turn) % len(kinds(call))]),))
+        for call, count in sorted(moving(scene).items())
+    ]
+
+
+@pytest.mark.parametrize("scene", MAIN)
+def test_no_single_fault_breaks_anything(scene: str) -> None:
+    assert not play(scene).broken, "without any fault"
+    broken = [outcome for each in by_turns(scene) if (outcome := play(*each)).broken]
+    assert not broken
+
+
+def test_the_same_play_ends_the_same_way() -> None:
+    faults = [Fault("cloud launch", 1, "crash-after"), Fault("api watch nodes", 1, "lag")]
+    first, second = play("mixed", faults), play("mixed", faults)
+    assert (first.counts, first.seconds, first.broken) == (second.counts, second.seconds, second.broken)
+
+
+def test_a_call_that_is_not_listed_is_an_error() -> None:
+    with pytest.raises(AssertionError, match=r"provisioner/calls\.py"):
+        Script().strikes("api delete nodes")
+
+
+def test_the_summary_counts_what_struck_and_what_broke() -> None:
+    one, two = Fault("cloud launch", 1, "slow"), Fault("api get nodes", 1, "500")
+    outcomes = [Outcome("a", (one,), struck=[one]), Outcome("a", (one, two), broken=["it leaks"], struck=[one, two])]
+    assert summary(outcomes) == "calls=2 faults=3 runs=2 broken=1"

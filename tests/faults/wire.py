@@ -1,0 +1,185 @@
+"""One process's way to the twins of API server and cloud. It takes time, breaks on command, and ends with its process."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from capacity.model import Labels
+from kube.ours import Provider
+from provisioner.clouds.base import DEFAULT_TIMEOUTS, EVERYTHING, Cloud, CloudError, ErrorKind, Instance, Inventory, Order, Wanted
+from provisioner.clouds.registry import Clouds
+from runtime.errors import TransportError, from_response
+from runtime.wire import Reply, Request
+from tests.faults.cloud import CloudTwin
+from tests.faults.kinds import ERRORS, STATUSES, Script
+from tests.faults.server import Address, Server, line_of, status
+
+T = TypeVar("T")
+
+LATENCY = 0.01
+LAG = 0.02
+SLOW = 8.0
+RUNS_ON = {"runs-on": 30.0, "runs-on-long": 240.0}
+"""Seconds from the moment the caller gave up on a call until it is done after all."""
+READ, WRITE = DEFAULT_TIMEOUTS.read, DEFAULT_TIMEOUTS.launch
+BEHIND, MISLED = 5.0, 70.0
+"""Seconds that a lagging watch is late, and for which a bare list is believed."""
+
+
+class Process:
+    """One life of the service: when it dies, nothing that it has begun goes on, but what runs at the other end."""
+
+    def __init__(self, script: Script) -> None:
+        self.script, self.dead = script, asyncio.Event()
+        self.elsewhere: set[asyncio.Task[None]] = set()
+        """What this process began and gave up on, and what will be done all the same."""
+
+    async def begin(self, call: str) -> str:
+        """What is to befall this call. A dead process makes none."""
+        if self.dead.is_set():
+            raise asyncio.CancelledError
+        kind = self.script.strikes(call)
+        await asyncio.sleep(LATENCY)
+        if kind == "crash-before":
+            await self._die()
+        return kind
+
+    async def act(self, kind: str, work: Callable[[], T], lost: Callable[[str], Exception], patience: float) -> T:
+        """Does the work, or not, and tells of it, or not."""
+        if kind == "lost-request":
+            raise lost("reset before it was read")
+        if kind in ("no-answer", *RUNS_ON):
+            self._later(kind, patience, work)
+            await asyncio.sleep(patience)
+            raise lost("no answer")
+        done = work()
+        if kind == "crash-after":
+            await self._die()
+        if kind in ("lost-reply", "late-reply"):
+            await asyncio.sleep(patience if kind == "late-reply" else 0)
+            raise lost("reset before the answer")
+        if kind == "slow":
+            await asyncio.sleep(SLOW)
+        return done
+
+    async def _die(self) -> None:
+        self.dead.set()
+        await asyncio.Event().wait()
+
+    def _later(self, kind: str, patience: float, work: Callable[[], Any]) -> None:
+        async def go() -> None:
+            await asyncio.sleep(patience + RUNS_ON[kind])
+            with contextlib.suppress(CloudError):
+                work()
+
+        if kind in RUNS_ON:
+            task = asyncio.ensure_future(go())
+            self.elsewhere.add(task)
+            task.add_done_callback(self.elsewhere.discard)
+
+
+class Wire:
+    """The transport of a process's client."""
+
+    def __init__(self, server: Server, process: Process) -> None:
+        self._server, self._process = server, process
+
+    async def send(self, request: Request) -> Reply:
+        at = Address(request.path)
+        name = f"api {_verb(request, at)} {at.plural}" + (f"/{at.sub}" if at.sub else "")
+        kind = await self._process.begin(name)
+        if kind in STATUSES:
+            return Reply(int(kind), status(int(kind), STATUSES[kind], "the server says so"))
+        reply = await self._process.act(kind, lambda: self._server.handle(request), TransportError, request.timeout)
+        if kind == "500-done":
+            return Reply(500, status(500, "InternalError", "etcdserver: request timed out"))
+        if kind == "empty":
+            return Reply(200, b'{"kind":"List","metadata":{"resourceVersion":"%d"},"items":[]}' % self._server.objects.version)
+        return reply
+
+    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        kind = self._process.script.strikes(f"api watch {Address(path).plural}")
+        await asyncio.sleep(LATENCY)
+        if kind in ("500", "403"):
+            raise from_response(int(kind), status(int(kind), STATUSES[kind], "the server says so"))
+        seen = 0
+        async with aclosing(self._server.stream(path, query, BEHIND if kind == "lag" else LAG)) as lines:
+            async for line in lines:
+                seen += b"BOOKMARK" in line[:20] or seen > 0
+                if kind == "bare" and seen != 1:
+                    if not seen:
+                        continue
+                    await asyncio.sleep(MISLED)
+                    yield line_of("ERROR", status(410, "Expired", "too old resource version"))
+                    return
+                if seen > 2 and kind == "cut":
+                    return
+                if seen > 1 and kind == "410":
+                    yield line_of("ERROR", status(410, "Expired", "too old resource version"))
+                    return
+                if seen > 1 and kind == "silent":
+                    await asyncio.sleep(3600)
+                yield line
+
+    async def renew_credentials(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def _verb(request: Request, at: Address) -> str:
+    match request.method:
+        case "GET":
+            return "get" if at.name else "list"
+        case "POST":
+            return "create"
+        case "PUT":
+            return "update"
+        case "DELETE":
+            return "delete"
+    return "apply" if "apply" in request.content_type else "patch"
+
+
+class FaultyCloud:
+    """The cloud as one process reaches it."""
+
+    def __init__(self, cloud: CloudTwin, process: Process) -> None:
+        self._cloud, self._process = cloud, process
+
+    async def inventory(self, wanted: Wanted = EVERYTHING) -> Inventory:
+        return await self._call("inventory", lambda _: self._cloud.inventory(), Inventory(), READ)
+
+    async def launch(self, order: Order) -> tuple[Instance, ...]:
+        self._cloud.before_launch(order)
+        return await self._call("launch", lambda kind: self._cloud.launch(order, short=kind == "partial"), (), WRITE)
+
+    async def instances(self, tags: Labels) -> tuple[Instance, ...]:
+        return await self._call("instances", lambda _: self._cloud.instances(tags), (), READ)
+
+    async def terminate(self, ids: Sequence[str]) -> None:
+        await self._call("terminate", lambda _: self._cloud.terminate(ids), None, WRITE)
+
+    async def close(self) -> None: ...
+
+    async def _call(self, name: str, work: Callable[[str], T], nothing: T, patience: float) -> T:
+        kind = await self._process.begin(f"cloud {name}")
+        if kind in ERRORS:
+            raise CloudError(ErrorKind(kind), "the cloud says so")
+        done = await self._process.act(kind, lambda: work(kind), _unknown, patience)
+        return nothing if kind == "empty" else done
+
+
+def _unknown(words: str) -> CloudError:
+    return CloudError(ErrorKind.UNKNOWN, words)
+
+
+class OneCloud(Clouds):
+    """Every simulated endpoint is the twin; adopted nodes have none, as ever."""
+
+    def __init__(self, cloud: CloudTwin, process: Process) -> None:
+        super().__init__()
+        self._twin = FaultyCloud(cloud, process)
+
+    def connect(self, provider: Provider) -> Cloud:
+        return super().connect(provider) if provider.simulated is None else self._twin
