@@ -16,11 +16,11 @@ from kube.meta import decode
 from kube.resources import BOOKINGS
 from kube.times import stamp
 from provisioner.cases import Case
-from provisioner.drafts import create_body, draft
+from provisioner.drafts import booking_name, create_body, draft
 from provisioner.state import State
 from provisioner.transfer import offered
 from runtime.client import Resource
-from runtime.errors import AlreadyExists, ServerError, TransportError
+from runtime.errors import AlreadyExists, ApiError, NotFound, ServerError, TransportError
 from runtime.logging import get_logger
 from runtime.telemetry import TRACEPARENT, context_from, tracer
 
@@ -63,10 +63,13 @@ class Creator:
     async def create(self, case: Case, plan: Plan, now: datetime) -> ours.Booking | None:
         """The booking of the request's next attempt. None: one of that name was there already, with a plan of its own.
 
-        A create without an answer counts as done: its name is certain, and a pass that plans again for it later meets it. Raises
-        ApiError when the API server refuses it.
+        A create without an answer counts as done: its name is certain, and a pass that plans again for it later meets it. None
+        also while the attempt before may be there though the store lacks it: unseen isn't over. Raises ApiError when the API
+        server refuses it.
         """
         assert case.accepted is not None
+        if await self._before(case):
+            return None
         booking = draft(
             case.request,
             case.accepted,
@@ -91,6 +94,20 @@ class Creator:
                 made, fresh, patience = structs.replace(booking, metadata=meta), True, UNSEEN
         self._created[name] = (made, asyncio.get_running_loop().time() + patience)
         return made if fresh else None
+
+    async def _before(self, case: Case) -> bool:
+        """Whether the attempt before this one may have a booking that isn't known here. A live look: it may still be buying."""
+        name = booking_name(case.request, case.tries.made) if case.tries.made else ""
+        if not name or name in self.unseen() or self._state.bookings.get(("", name)) is not None:
+            return False
+        try:
+            made = decode(await self._client.get(BOOKING, name), ours.Booking)
+        except NotFound as error:
+            return f'"{name}"' not in error.message
+        except (ApiError, TransportError):
+            return True
+        self._created[name] = (made, asyncio.get_running_loop().time() + UNSEEN)
+        return True
 
     def _provider_id(self, node: str) -> str:
         found = self._state.nodes.get(("", node))

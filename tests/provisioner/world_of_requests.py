@@ -71,7 +71,7 @@ class World:
         try:
             return self.objects[resource.plural, namespace, name]
         except KeyError:
-            raise NotFound(name) from None
+            raise NotFound(f'{resource.plural} "{name}" not found') from None
 
     async def create(self, resource: Resource, body: Mapping[str, Any]) -> dict[str, Any]:
         name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "")

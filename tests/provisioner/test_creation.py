@@ -1,0 +1,44 @@
+"""A store that lacks the booking of an earlier attempt doesn't make it over: it is looked for before anything is bought again."""
+
+import pytest
+
+from kube import ours
+from runtime.errors import ServerError
+from tests.conftest import WallClock
+from tests.provisioner.test_requests import Planning
+
+pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture
+async def world(clock: WallClock) -> Planning:
+    """One attempt is under way, then the process starts anew with a store that doesn't show it."""
+    made = Planning(clock)
+    made.ask()
+    await made.turn()
+    (first,) = made.bookings()
+    made.state.bookings.put(("", first.metadata.name), None)
+    made.restart()
+    return made
+
+
+async def test_the_booking_of_the_attempt_before_is_found_though_the_store_lacks_it(world: Planning) -> None:
+    for _ in range(3):
+        await world.turn()
+    assert world.written("create", "bookings") == 1
+    assert world.said()["Provisioned"] == ("False", "CapacityProvisioning")
+
+
+async def test_no_certain_answer_buys_nothing(world: Planning) -> None:
+    world.fail["get"] = ServerError("busy")
+    assert await world.turn() == 1.0
+    assert world.written("create", "bookings") == 1
+
+
+async def test_a_booking_that_is_gone_for_certain_makes_room_for_the_next_attempt(world: Planning) -> None:
+    (first,) = world.bookings()
+    del world.objects["bookings", "", first.metadata.name]
+    await world.turn()
+    (second,) = world.bookings()
+    assert isinstance(second, ours.Booking)
+    assert second.spec.attempt == 2
