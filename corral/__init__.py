@@ -1,1 +1,1 @@
-"""The program: `corral admission | provisioner | simulated-cloud | plan | why`."""
+"""The program: `corral admission | provisioner | simulated-cloud | plan | why | pools`."""

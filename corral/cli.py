@@ -41,6 +41,11 @@ def parser() -> argparse.ArgumentParser:
     why.add_argument("-n", "--namespace", default="default")
     why.add_argument("--kubeconfig", default="", help="default: KUBECONFIG, then ~/.kube/config")
     why.set_defaults(run=_why)
+
+    pools = commands.add_parser("pools", help="tell what could be had from the pools now")
+    pools.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    pools.add_argument("--kubeconfig", default="", help="default: KUBECONFIG, then ~/.kube/config")
+    pools.set_defaults(run=_pools)
     return top
 
 
@@ -132,3 +137,13 @@ def _why(arguments: argparse.Namespace) -> int:
     except WhyError as error:
         return _complain("why", error)
     return 0
+
+
+def _pools(arguments: argparse.Namespace) -> int:
+    from corral.offered import run
+    from corral.why import WhyError
+
+    try:
+        return asyncio.run(run(arguments.names, arguments.kubeconfig))
+    except WhyError as error:
+        return _complain("pools", error)

@@ -10,10 +10,10 @@ from capacity.model import Considered, RuledOut
 
 def tabulate(trees: Sequence[Considered]) -> None:
     """Prints one table for each pod set."""
-    _console().print(*(_table(tree) for tree in trees), sep="\n")
+    console().print(*(_table(tree) for tree in trees), sep="\n")
 
 
-def _console() -> Console:
+def console() -> Console:
     """As wide as the terminal, or wide enough for anything where there is none."""
     console = Console(highlight=False, markup=False)
     return console if console.is_terminal else Console(highlight=False, markup=False, width=160)

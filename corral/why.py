@@ -39,7 +39,7 @@ async def run(text: str, namespace: str, kubeconfig: str) -> None:
         wanted = target(text)
     except TargetError as error:
         raise WhyError(str(error)) from error
-    client = await _connect(kubeconfig or os.environ.get("KUBECONFIG", "") or _home())
+    client = await connect(kubeconfig)
     try:
         async with asyncio.timeout(TIME_LIMIT):
             told = await why(Reader(client), wanted, namespace)
@@ -50,9 +50,11 @@ async def run(text: str, namespace: str, kubeconfig: str) -> None:
     print(told)
 
 
-async def _connect(kubeconfig: str) -> Client:
+async def connect(kubeconfig: str) -> Client:
+    """By this kubeconfig, else by KUBECONFIG, else by the one at home. Raises WhyError."""
+    path = kubeconfig or os.environ.get("KUBECONFIG", "") or _home()
     try:
-        return await Client.connect(ClientSettings(kubeconfig=kubeconfig))
+        return await Client.connect(ClientSettings(kubeconfig=path))
     except SettingsError as error:
         raise WhyError(f"{error}; name a kubeconfig with --kubeconfig or KUBECONFIG") from error
 
