@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kube.ours import Booking
-from provisioner import rules
+from provisioner import endings, rules
 from provisioner.steps import BEFORE, ENDED, Observed, Step, Terms, View
 
 Try = Callable[[View], Step | None]
@@ -72,19 +72,19 @@ RULES: tuple[Rule, ...] = (
     Rule("check-up", ("Joining", "Provisioned"), rules.check_up),
     Rule("prove", ("Joining",), rules.prove, to="Provisioned"),
     Rule("warn-late", _ENDING, rules.warn_late),
-    Rule("hold-for-pods", _ENDING, rules.hold_for_pods),
-    Rule("pass-on", ("Releasing",), rules.pass_on),
-    Rule("offer", ("Releasing",), rules.offer),
-    Rule("sort-out", _ENDING, rules.sort_out),
-    Rule("unmark", _ENDING, rules.unmark),
-    Rule("hand-over", _ENDING, rules.hand_over),
-    Rule("settle-calls", ("Provisioned", *_ENDING), rules.settle_calls),
+    Rule("hold-for-pods", _ENDING, endings.hold_for_pods),
+    Rule("pass-on", ("Releasing",), endings.pass_on),
+    Rule("offer", ("Releasing",), endings.offer),
+    Rule("sort-out", _ENDING, endings.sort_out),
+    Rule("unmark", _ENDING, endings.unmark),
+    Rule("hand-over", _ENDING, endings.hand_over),
+    Rule("settle-calls", ("Provisioned", *_ENDING), endings.settle_calls),
     Rule("terminate", ("Joining", "Provisioned", *_ENDING, *ENDED), rules.terminate),
     Rule("drain", ("Joining", "Provisioned", *_ENDING), rules.drain),
-    Rule("poll", (*_ENDING, *ENDED), rules.poll),
-    Rule("released", ("Releasing",), rules.released, to="Released"),
-    Rule("failed", ("Failing",), rules.failed, to="Failed"),
-    Rule("drop", ENDED, rules.drop),
+    Rule("poll", (*_ENDING, *ENDED), endings.poll),
+    Rule("released", ("Releasing",), endings.released, to="Released"),
+    Rule("failed", ("Failing",), endings.failed, to="Failed"),
+    Rule("drop", ENDED, endings.drop),
     Rule("wait-for-nodes", ("Joining",), rules.wait_for_nodes),
     Rule("keep-watch", ("Provisioned",), rules.keep_watch),
 )

@@ -9,19 +9,17 @@ from msgspec.structs import replace
 
 from kube.ours import BookingStatus, Launch
 from kube.times import due, instant, length, stamp
-from provisioner import drains, launches, losses, release, repair, transfer, verify
+from provisioner import drains, launches, losses, release, repair, verify
 from provisioner.clouds.base import ErrorKind
 from provisioner.steps import (
     Buy,
     CheckUp,
-    Drop,
     Mark,
     Owner,
     Quarantine,
     Reason,
     Step,
     Terminate,
-    Unmark,
     Verdict,
     View,
     Wait,
@@ -37,7 +35,7 @@ def into(view: View, phase: str, reason: str = "", message: str = "") -> Write:
     return Write(status)
 
 
-def _write(view: View, status: BookingStatus) -> Write | None:
+def write(view: View, status: BookingStatus) -> Write | None:
     return None if status == view.status else Write(status)
 
 
@@ -146,7 +144,7 @@ def record(view: View) -> Step | None:
     status = verify.recorded(view)
     if status.phase == "Joining":
         status = replace(status, message=losses.progress(view.having(status)))
-    return _write(view, status)
+    return write(view, status)
 
 
 def buy(view: View) -> Step | None:
@@ -195,7 +193,7 @@ def check_up(view: View) -> Step | None:
 
 def discard(view: View) -> Step | None:
     """End what is no use: bad machines that cost extra, never joined or hold the replacement's place, and those too many."""
-    return _write(view, repair.discarded(view)) if view.replacing else None
+    return write(view, repair.discarded(view)) if view.replacing else None
 
 
 def terminate(view: View) -> Step | None:
@@ -262,74 +260,13 @@ def expire(view: View) -> Step | None:
 
 def note_losses(view: View) -> Step | None:
     """Say which nodes were lost after all was there or are about to end, and whether the capacity counts as revoked."""
-    return _write(view, losses.noted(view))
+    return write(view, losses.noted(view))
 
 
 def warn_late(view: View) -> Step | None:
     """Say that giving back takes longer than the policy allows, and what is left."""
     late = view.age(view.status.phase_since) >= view.spec.release_seconds
-    return _write(view, losses.overdue(view)) if late else None
-
-
-# --- giving back -----------------------------------------------------------------------------------------------------------
-
-
-def hold_for_pods(view: View) -> Step | None:
-    """Never take anything from under consumer pods."""
-    return Wait(view.terms.watch) if view.consumers else None
-
-
-def pass_on(view: View) -> Step | None:
-    """Machines that the next gang's booking takes over are written off, marks and all."""
-    return _write(view, transfer.passed_on(view))
-
-
-def offer(view: View) -> Step | None:
-    """If gangs wait, give the planner a moment to pass what is left on to one of them."""
-    left = view.terms.offer - view.age(view.status.phase_since)
-    return Wait(left) if left > 0 and transfer.may_pass(view) else None
-
-
-def sort_out(view: View) -> Step | None:
-    """Decide which machines stay and which go, and write it down before anything happens."""
-    return _write(view, release.sorted_out(view))
-
-
-def unmark(view: View) -> Step | None:
-    """Take the marks off nodes that stay."""
-    nodes = release.to_unmark(view)
-    return Unmark(nodes) if nodes else None
-
-
-def hand_over(view: View) -> Step | None:
-    """Machines that stay are their pool's again."""
-    return _write(view, release.handed_over(view))
-
-
-def settle_calls(view: View) -> Step | None:
-    """Calls without an answer keep the booking open until they can't have an effect any more."""
-    return None if view.seen.instances is None else _write(view, release.given_up(view))
-
-
-def poll(view: View) -> Step | None:
-    """Look again until nothing is left."""
-    return Wait(view.terms.poll) if release.undone(view) or release.to_unmark(view) else None
-
-
-def released(view: View) -> Step | None:
-    """Every machine is gone or handed over."""
-    return into(view, "Released")
-
-
-def failed(view: View) -> Step | None:
-    """Rolled back: nothing that costs extra is left."""
-    return into(view, "Failed")
-
-
-def drop(view: View) -> Step | None:
-    """Ended long enough ago to have been read."""
-    left = view.terms.retention - view.age(view.status.phase_since)
-    return Drop() if view.deleted or left <= 0 else Wait(left)
+    return write(view, losses.overdue(view)) if late else None
 
 
 def wait_for_nodes(view: View) -> Step | None:
