@@ -41,6 +41,9 @@ def disturb(world: World, rng: random.Random) -> None:
         world.request = False
     elif world.owner is Owner.DONE and world.pods and rng.random() < 0.2:
         world.pods.popitem()
+    elif rng.random() < 0.05 * world.harsh:
+        for name, node in world.nodes.items():
+            node.busy = node.busy or (node.launched and not node.closed and rng.random() < 0.3 and name not in world.pods)
 
 
 def check_step(world: World, old: BookingStatus, new: BookingStatus) -> None:

@@ -62,7 +62,7 @@ def booking(
 
 @dataclass
 class Machine:
-    """One bought machine and its node. `fate`: sound, never (joins), short (of devices), wrong (domain), dies (after joining)."""
+    """One machine and its node. `fate`: sound, never (joins), short (of devices), wrong (domain), sick, dies (after joining)."""
 
     instance: Instance
     visible: datetime
@@ -79,6 +79,8 @@ class FakeNode:
     touched: bool = False
     quarantined: bool = False
     idle: bool = False
+    busy: bool = False
+    closed: bool = False
 
 
 @dataclass
@@ -147,6 +149,8 @@ class World:
             marked=node.marked,
             quarantined=node.quarantined,
             launched=node.launched,
+            busy=node.busy,
+            closed=node.closed,
             verdict=verdict,
             words=words,
         )
@@ -157,6 +161,8 @@ class World:
             return Verdict.SHORT, "7 of 8 nvidia.com/gpu"
         if machine and machine.fate == "wrong":
             return Verdict.WRONG, "zone is z2, not z1"
+        if machine and machine.fate == "sick":
+            return Verdict.SICK, "KernelDeadlock=True"
         return (Verdict.WAITING, "not Ready") if self.chance(0.1) else (Verdict.SOUND, "")
 
     # --- what is done
@@ -182,7 +188,11 @@ class World:
             case steps.Unmark(names):
                 self._unmark(names)
             case steps.Quarantine(names):
-                self._on_nodes(names, quarantined=True)
+                self._on_nodes(names, quarantined=True, closed=True)
+            case steps.Drain(names):
+                self._on_nodes(names, closed=True)
+                self._on_nodes(tuple(name for name in names if not self.chance(0.3)), busy=False)  # else: a budget holds them
+                self.now += timedelta(seconds=self.terms.poll)
             case steps.Wait(seconds):
                 self.now += timedelta(seconds=max(seconds, 0.1))
             case steps.Drop():
@@ -232,7 +242,7 @@ class World:
 
     def _new(self, order: Order) -> str:
         id_ = f"i{len(self.machines)}"
-        fate = self.random.choice(["never", "short", "wrong", "dies"]) if self.chance(0.4) else "sound"
+        fate = self.random.choice(["never", "short", "wrong", "sick", "dies"]) if self.chance(0.4) else "sound"
         late = self.random.choice([0, 0, 10, 60]) if not self.calm else 0
         instance = Instance(
             id_, f"sim://{id_}", InstanceState.RUNNING, order.shape, order.zone, order.token, order.reservation, tags=order.tags
@@ -244,6 +254,8 @@ class World:
     def _terminate(self, ids: tuple[str, ...]) -> None:
         for id_ in ids:
             assert not self.pods.get(f"n-{id_}"), "terminated under consumer pods"
+            node = self.nodes.get(f"n-{id_}")
+            assert node is None or not node.busy, "terminated under a stranger's pods"
             if not self.chance(0.2):
                 self._end(id_)
 
