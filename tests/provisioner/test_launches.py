@@ -118,3 +118,19 @@ def test_machines_are_tagged_with_the_cluster_where_it_is_known() -> None:
     pending = Launch(purchase="od", token="t", count=1, state="Pending", at=AT)
     assert launches.order(booked, pending, "uid-1").tags["corral.dev/cluster"] == "uid-1"
     assert "corral.dev/cluster" not in launches.order(booked, pending).tags
+
+
+def test_reservations_are_bought_from_in_one_order_for_all_installations() -> None:
+    """By their ids, whatever a plan calls its purchases: two that need the same ones meet at the first."""
+    bought = [
+        structs.replace(purchase(name, 1, "reserved"), reservation_id=reservation)
+        for name, reservation in (("p0", "cr-z"), ("p1", "cr-a"), ("p2", "cr-m"))
+    ]
+    status, found = BookingStatus(phase="Launching"), []
+    for _ in bought:
+        seen = View(booking(purchases=(purchase("a-od"), *bought), status=status), Observed(), START)
+        begun = launches.first_launch(seen)
+        assert begun is not None
+        found.append(begun.purchase)
+        status = structs.replace(status, launches=(*status.launches, begun))
+    assert found == ["p1", "p2", "p0"]
