@@ -38,9 +38,11 @@ WATCHED = (
 )
 """Kinds that are listed and watched as long as the process runs."""
 
+WATCH = "what everything rests on"
+PAGED = "the same, where the server has no streaming lists"
 API: Mapping[str, str] = {
-    **{f"watch {kind.plural}": "what everything rests on" for kind in WATCHED},
-    **{f"list {kind.plural}": "the same, where the server has no streaming lists" for kind in WATCHED},
+    **{f"watch {kind.plural}": WATCH for kind in WATCHED},
+    **{f"list {kind.plural}": PAGED for kind in WATCHED},
     "list pods": "a last look for pods before a machine is ended or a node freed",
     "list nodes": "a last look for the node of a machine that nobody claims",
     "get namespaces": "the installation's identity, once at the start",
@@ -73,3 +75,9 @@ CLOUD: Mapping[str, str] = {
     "terminate": "ends machines that are written down as ending, or that nobody claims",
 }
 """Methods of `provisioner.clouds.base.Cloud`, `close` apart."""
+
+
+def acting() -> list[tuple[str, str]]:
+    """Names and purposes of all calls but those that only fill the stores."""
+    api = [(f"API server: {name}", why) for name, why in API.items() if why not in (WATCH, PAGED)]
+    return [*api, *((f"cloud: {name}", why) for name, why in CLOUD.items())]

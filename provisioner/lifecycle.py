@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kube.ours import Booking
-from provisioner import endings, rules
+from provisioner import calls, endings, rules
 from provisioner.steps import BEFORE, ENDED, Observed, Step, Terms, View
 
 Try = Callable[[View], Step | None]
@@ -95,7 +95,8 @@ def page() -> str:
     moves = [(phase, rule.to, rule.name) for rule in RULES if rule.to for phase in rule.phases]
     arrows = "\n".join(f"    {old} --> {new}: {name}" for old, new, name in moves)
     rows = "\n".join(_row(rule) for rule in RULES)
-    return _PAGE.format(arrows=arrows, rows=rows)
+    listed = "\n".join(f"| {name} | {why} |" for name, why in calls.acting())
+    return _PAGE.format(arrows=arrows, rows=rows, calls=listed)
 
 
 def _row(rule: Rule) -> str:
@@ -126,6 +127,16 @@ Before Provisioned everything can still be undone: Failing ends all that costs e
 marks off, and then says Failed; the request is planned again elsewhere. After Provisioned only two things together end a booking:
 its workload is certainly over, and no pod selects its nodes. An object that can't be looked up, a cloud that doesn't answer and a
 deleted request end nothing.
+
+## What leaves the process
+
+Besides lists and watches of the kinds that it reads, the provisioner makes these calls and none other. `make faults` breaks each
+of them in every way that is known: the process dies before or after it, its answer is lost or late, it is refused with each class
+of error, or it goes on after the caller gave up on it.
+
+| call | what for |
+| --- | --- |
+{calls}
 
 For tests of crashes: with `CORRAL_CRASH_AT=<rule>` in the provisioner's environment it dies right after the action of that rule
 (`buy`, `terminate`, `drain`, `mark`, `unmark`, `quarantine`, or a rule that writes) and before it writes down what came of it.
