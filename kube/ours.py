@@ -31,6 +31,10 @@ from kube.providers import AwsProvider as AwsProvider
 from kube.providers import Provider as Provider
 from kube.providers import RegisteredTaint as RegisteredTaint
 from kube.providers import SimulatedProvider as SimulatedProvider
+from kube.readiness import HealthCheck as HealthCheck
+from kube.readiness import PodTemplateRef as PodTemplateRef
+from kube.readiness import Readiness as Readiness
+from kube.readiness import UnhealthyCondition as UnhealthyCondition
 from kube.times import seconds
 
 # --- CapacityPool ---------------------------------------------------------------------------------------------------------
@@ -73,46 +77,6 @@ class Source(Record, frozen=True, kw_only=True):
 class Limits(Record, frozen=True, kw_only=True):
     on_demand_nodes: Count | None = None
     on_demand_spend_per_day: Money | None = None
-
-
-DaemonSetName = Annotated[str, Meta(pattern=r"^[-a-z0-9]+/[-a-z0-9.]+$", max_length=317)]
-
-
-class UnhealthyCondition(Record, frozen=True, kw_only=True):
-    """A condition of Nodes that speaks against them while it has this status."""
-
-    type: Annotated[str, Meta(min_length=1, max_length=316)]
-    status: Literal["True", "False", "Unknown"] = "True"
-
-
-UNHEALTHY = (
-    UnhealthyCondition(type="KernelDeadlock"),
-    UnhealthyCondition(type="ReadonlyFilesystem"),
-    UnhealthyCondition(type="AcceleratedHardwareReady", status="False"),
-)
-"""The permanent problems of node-problem-detector 1.36's own configuration, and what the EKS node monitoring agent says of GPUs
-that report a fatal Xid (docs of EKS, "node health").
-"""
-
-
-class PodTemplateRef(Record, frozen=True, kw_only=True):
-    """A PodTemplate in the namespace of the provisioner."""
-
-    name: Annotated[str, Meta(min_length=1, max_length=253)]
-
-
-class HealthCheck(Record, frozen=True, kw_only=True):
-    """A Job of one pod, run on each node before it counts."""
-
-    pod_template_ref: PodTemplateRef
-    timeout: Duration = "5m"
-
-
-class Readiness(Record, frozen=True, kw_only=True):
-    timeout: Duration = "20m"
-    required_daemon_sets: Annotated[tuple[DaemonSetName, ...], Meta(max_length=32)] = ()  # namespace/name
-    unhealthy_conditions: Annotated[tuple[UnhealthyCondition, ...], Meta(max_length=64)] = UNHEALTHY
-    health_check: HealthCheck | None = None
 
 
 class CapacityPoolSpec(Record, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from provisioner.lifecycle import next_step
 from provisioner.observing import Observer
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import BOOKINGS_BY_GIVER, BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, TAG_BOOKING, State
-from provisioner.steps import Buy, CheckUp, Drain, Drop, Mark, Quarantine, Step, Terminate, Terms, Unmark, Wait, Write
+from provisioner.steps import Buy, CheckUp, Drain, Drop, Mark, Quarantine, Reopen, Step, Terminate, Terms, Unmark, Wait, Write
 from runtime.client import Client, Resource
 from runtime.controller import DONE, Controller, Result
 from runtime.errors import Conflict, NotFound
@@ -74,8 +74,8 @@ class BookingReconciler:
                 await self._on_nodes(names, lambda node: _marked(booking, node))
             case Unmark(names):
                 await self._on_nodes(names, lambda node: self._unmarked(booking, node))
-            case Quarantine(names):
-                await self._on_nodes(names, marks.quarantine_patch)
+            case Quarantine(names) | Reopen(names):
+                await self._on_nodes(names, marks.quarantine_patch if isinstance(step, Quarantine) else marks.reopen_patch)
             case Buy(token):
                 return await self._buy(booking, token, rule)
             case Terminate(ids):

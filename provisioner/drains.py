@@ -18,6 +18,13 @@ def due(view: View) -> Drain | None:
     return Drain(tuple(strangers), everyone=False) if strangers else None
 
 
+def called_off(view: View) -> tuple[str, ...]:
+    """Nodes that were closed for a drain whose machine stays after all; never a quarantined one, nor one of a machine to go."""
+    going = {node.name for node in _ending(view)}
+    nodes = (node for node in view.seen.nodes.values() if node.draining and node.closed and not node.quarantined)
+    return tuple(sorted(node.name for node in nodes if node.notice is None and node.name not in going))
+
+
 def words(view: View) -> str:
     """What takes nodes of the booking away, and from when on they are emptied; "" if nothing does."""
     noticed = sorted((node.name, node.notice) for node in view.seen.nodes.values() if node.notice and node.touched)

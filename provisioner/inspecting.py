@@ -105,6 +105,7 @@ class Inspector:
             words=words or ("" if found is Verdict.SOUND else "not as planned"),
             notice=self._notice(node, pool),
             unchecked=unchecked,
+            draining=marks.DRAINING in node.metadata.annotations,
         )
 
     def _checked(self, booking: str, node: str, check: ours.HealthCheck) -> tuple[Verdict, str, bool]:

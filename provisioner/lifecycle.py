@@ -80,6 +80,7 @@ RULES: tuple[Rule, ...] = (
     Rule("hand-over", _ENDING, endings.hand_over),
     Rule("settle-calls", ("Provisioned", *_ENDING), endings.settle_calls),
     Rule("terminate", ("Joining", "Provisioned", *_ENDING, *ENDED), rules.terminate),
+    Rule("reopen", ("Provisioned",), rules.reopen),
     Rule("drain", ("Joining", "Provisioned", *_ENDING), rules.drain),
     Rule("poll", (*_ENDING, *ENDED), endings.poll),
     Rule("released", ("Releasing",), endings.released, to="Released"),

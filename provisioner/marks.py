@@ -19,6 +19,8 @@ REQUEST = "corral.dev/request"
 """One more label, its value the booking's name: Kueue's own provisioning check can select a node by one fixed key only."""
 IDLE_SINCE = "corral.dev/idle-since"
 SCALE_IN = "corral.dev/scale-in"
+DRAINING = "corral.dev/draining"
+"""Closed by us because its machine is about to end: only then is it ours to open again."""
 GUARDS = "corral.dev/guards"
 
 GUARD_ANNOTATIONS: Mapping[str, str] = {
@@ -111,7 +113,12 @@ def quarantine_patch(node: core.Node) -> dict[str, Any]:
 
 def drain_patch(node: core.Node) -> dict[str, Any]:
     """A merge patch that closes a node before its pods are asked to leave."""
-    return {**_patch(node.metadata, {}, {}, None), "spec": {"unschedulable": True}}
+    return {**_patch(node.metadata, {}, {DRAINING: "true"}, None), "spec": {"unschedulable": True}}
+
+
+def reopen_patch(node: core.Node) -> dict[str, Any]:
+    """A merge patch that opens a node again that was closed for a drain."""
+    return {**_patch(node.metadata, {}, {DRAINING: None}, None), "spec": {"unschedulable": None}}
 
 
 def scale_in_patch(node: core.Node, now: datetime | None, idle: datetime | None = None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from provisioner.steps import (
     Owner,
     Quarantine,
     Reason,
+    Reopen,
     Step,
     Terminate,
     Verdict,
@@ -205,6 +206,12 @@ def terminate(view: View) -> Step | None:
 def drain(view: View) -> Step | None:
     """Close nodes that are about to end and ask their pods to leave, and strangers off machines that are to go."""
     return drains.due(view)
+
+
+def reopen(view: View) -> Step | None:
+    """Open nodes again whose end was called off."""
+    names = drains.called_off(view)
+    return Reopen(names) if names and view.seen.instances is not None else None
 
 
 # --- being provisioned -----------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class SeenNode:
     `others` names foreign bookings with keys there, `giver` the one that has yet to let go of it. `holds`: the planned pods fit
     next to everything else that runs there. `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`:
     Corral bought the machine behind it, some day. `ready`: the Node says so. `closed`: cordoned. `unchecked`: its health check is
-    to begin.
+    to begin. `draining`: closed by us for a drain.
     """
 
     name: str
@@ -87,6 +87,7 @@ class SeenNode:
     words: str = ""
     notice: Notice | None = None
     unchecked: bool = False
+    draining: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +273,13 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class Reopen:
+    """Open these nodes again: what was announced was called off."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """Nothing is left: take the finalizer off and delete the object."""
 
@@ -283,4 +291,4 @@ class Wait:
     seconds: float
 
 
-Step = Write | Mark | Unmark | Quarantine | CheckUp | Buy | Terminate | Drain | Drop | Wait
+Step = Write | Mark | Unmark | Quarantine | CheckUp | Buy | Terminate | Drain | Reopen | Drop | Wait
