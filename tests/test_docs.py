@@ -30,7 +30,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "designs").glob
 # What looks like a reason and isn't one: words of class details, of Kubernetes and of Kueue, names of types.
 NO_REASONS = {"Attempt", "FirstAttemptAt", "LastError", "NodesByPodSet", "CostPerHour", "Room", "View", "Memo"}
 NO_REASONS |= {"Exists", "NoSchedule", "PreferNoSchedule", "QuotaReserved", "Planning", "DeactivationTarget"}
-NO_REASONS |= {"Finished", "WorkloadSliceReplaced"}
+NO_REASONS |= {"Finished", "WorkloadSliceReplaced", "Complete", "ReplicaSet", "ReplicationController"}
 WORD = re.compile(r"[A-Z][a-z]+([A-Z][a-z]+)*")
 OUR_KEY = re.compile(r"corral\.dev/[a-z-]+")
 NO_KEYS = {"corral.dev/v", "corral.dev/provisioner"}  # API versions, the reporter of events
