@@ -1,6 +1,8 @@
 """Gangs on the stand-in for AWS, with the real control plane: what issue after issue of users went wrong with elsewhere."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -28,7 +30,7 @@ def here(aws: AwsStack, namespace: str, request: pytest.FixtureRequest) -> Itera
     made = Situation(aws, namespace)
     made.stock()
     yield made
-    table.note(request.node.name.removeprefix("test_").replace("_", " "), made.counts())
+    table.note(request.node.name.removeprefix("test_").replace("_", " "), made.counts(), made.lasted())
     made.clear()
 
 
@@ -191,6 +193,15 @@ def test_pool_is_told_as_a_table(here: Situation, aws: AwsStack) -> None:
     assert (offered["reserved"]["available"], offered["reserved"]["total"]) == (3, 4)
     assert LAYER in offered["reserved"]["domain"]
     assert offered["on-demand"]["pricePerHour"] == "55.04"
+    table_ = subprocess.run(
+        [sys.executable, "-m", "corral", "pools", here.name, "--kubeconfig", str(aws.plane.kubeconfig)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert held in table_
+    assert "55.04" in table_
     told = {each["type"]: each["status"] for each in here.get("cpool", here.name)["status"]["conditions"]}
     checks = ("LaunchTemplateUnfit", "SubnetsUnfit", "SecurityGroupUnfit", "PermissionMissing", "QuotaShort", "OtherScaler")
     assert {told[name] for name in checks} == {"False"}

@@ -1,6 +1,7 @@
 """Both services and the stand-in for EC2, and what a test of them needs: a pool, a queue, jobs, and the calls that were made."""
 
 import base64
+import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from e2e.aws.server import Ec2Server
 from e2e.controlplane.cluster import ControlPlane
-from e2e.scenario import Scenario, condition, until
+from e2e.scenario import Scenario, is_true, until
 from e2e.stack import Stack
 
 SHAPE = "p5.48xlarge"
@@ -67,6 +68,7 @@ class Situation(Scenario):
         super().__init__(stack, namespace, SHAPE)
         self.ec2 = stack.ec2
         self._pool: dict[str, Any] = {}
+        self._began = time.monotonic()
         self._before = max((each["number"] for each in self.ec2.calls()), default=0)
 
     def hold(self, total: int, *, suffix: str = "", **more: Any) -> str:
@@ -102,13 +104,17 @@ class Situation(Scenario):
         self._pool = {**pool, "mode": "Active", "shapes": [SHAPE], "sources": sources}
         terms = {"timeouts": {"queued": "300s", "provision": "240s", "booking": "120s"}, "retry": {"limit": 3, "backoff": "1s"}}
         self.set_up(policy={**terms, **policy})
-        ready = until(lambda: condition(self.get("cpool", self.name), "Ready"), seconds=SLOW, what="the pool was looked at")
-        assert ready["status"] == "True", ready
+        until(lambda: is_true(self.get("cpool", self.name), "Ready"), seconds=SLOW, what="the pool is ready")
 
     def apply_pool(self, *, sources: tuple[str | Mapping[str, Any], ...], **spec: Any) -> None:
         """The pool of `buy_from`."""
         metadata = {"name": self.name}
         self.apply({"apiVersion": "corral.dev/v1alpha1", "kind": "CapacityPool", "metadata": metadata, "spec": self._pool})
+
+    def clear(self) -> None:
+        """The pool goes, too: what looks at it costs must not count for the next test."""
+        super().clear()
+        self.kubectl("delete", "cpool", self.name, "--ignore-not-found", "--wait=false")
 
     def made(self, operation: str = "") -> list[Call]:
         """The test's own launches and terminations, and all other calls since its start; dry runs are none."""
@@ -117,6 +123,10 @@ class Situation(Scenario):
 
     def counts(self) -> Counter[str]:
         return Counter(each["operation"] for each in self.made())
+
+    def lasted(self) -> float:
+        """Seconds since the test's start."""
+        return time.monotonic() - self._began
 
     def machines(self) -> list[dict[str, Any]]:
         return [each for each in self.ec2.instances() if each["tags"].get("corral.dev/pool") == self.name]

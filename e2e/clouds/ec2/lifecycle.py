@@ -83,6 +83,7 @@ def _fields(account: Account, now: datetime) -> Fields[Instance]:
         "availability-zone-id": lambda each: account.zones[each.spec.zone].id,
         "capacity-reservation-id": lambda each: each.reservation,
         "client-token": lambda each: each.token,
+        "event.code": lambda each: "",  # none is ever announced here
         "image-id": lambda each: each.spec.image,
         "instance-id": lambda each: each.id,
         "instance-lifecycle": lambda each: "" if each.spec.market == "on-demand" else each.spec.market,

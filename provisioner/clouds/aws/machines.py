@@ -7,7 +7,7 @@ from capacity.model import Labels
 from provisioner.clouds.aws import topology
 from provisioner.clouds.aws.operations import Op
 from provisioner.clouds.aws.orders import NONE, TAG_EFAS, TAG_NODES, TAG_RESERVATION, TAG_TOKEN, TAG_ZONE_ID, Launch, Site
-from provisioner.clouds.base import Instance, InstanceState, Order
+from provisioner.clouds.base import Announcement, Instance, InstanceState, Order
 
 _STATES: Mapping[str, InstanceState] = {
     "pending": InstanceState.PENDING,
@@ -19,6 +19,8 @@ _STATES: Mapping[str, InstanceState] = {
 }
 """A stopped instance holds no job and does not come back by itself: it counts as one that goes."""
 
+_OVER = ("[Completed]", "[Canceled]")
+"""How the description of an event begins that is over (EC2 User Guide, "Scheduled events for your instances")."""
 ENDED = (InstanceState.STOPPING, InstanceState.TERMINATED)
 
 
@@ -59,6 +61,15 @@ def _wrong(answer: Mapping[str, Any], tags: Mapping[str, str], zone_id: str, dom
         return f"it has {attached} of {efas} EFA interfaces, which can't be added later"
     place = topology.elsewhere(domain, topology.labels(_nodes(tags)))
     return f"it stands at {place}" if place else ""
+
+
+def announcements(answer: Mapping[str, Any]) -> tuple[Announcement, ...]:
+    """The scheduled events of an item of DescribeInstanceStatus that are still to come."""
+    return tuple(
+        Announcement("Maintenance", int(each["NotBefore"].timestamp()), f"{each.get('Code', '')}: {each.get('Description', '')}")
+        for each in answer.get("Events") or ()
+        if each.get("NotBefore") and not (each.get("Description") or "").startswith(_OVER)
+    )
 
 
 def awaits_topology(machine: Instance) -> bool:

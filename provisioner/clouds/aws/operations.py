@@ -34,6 +34,7 @@ class Op(Enum):
         "ec2", "describe_capacity_reservation_topology", ("ec2:DescribeCapacityReservationTopology",)
     )
     INSTANCES = Operation("ec2", "describe_instances", ("ec2:DescribeInstances",))
+    STATUS = Operation("ec2", "describe_instance_status", ("ec2:DescribeInstanceStatus",))
     INSTANCE_TOPOLOGY = Operation("ec2", "describe_instance_topology", ("ec2:DescribeInstanceTopology",))
     QUOTA = Operation("service-quotas", "get_service_quota", ("servicequotas:GetServiceQuota",))
     GROUPS = Operation("autoscaling", "describe_auto_scaling_groups", ("autoscaling:DescribeAutoScalingGroups",))

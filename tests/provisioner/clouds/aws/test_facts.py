@@ -223,6 +223,14 @@ def test_the_place_is_asked_for_where_it_was_ordered_and_not_known() -> None:
     assert not machines.awaits_topology(machines.instance({**RUNNING, "Tags": []}, ZONES, {}))
 
 
+def test_what_ec2_announces_and_what_is_over() -> None:
+    coming = {"Code": "instance-retirement", "Description": "The instance is running on degraded hardware", "NotBefore": END}
+    over = {"Code": "system-reboot", "Description": "[Completed] scheduled reboot", "NotBefore": END}
+    [found] = machines.announcements({"InstanceId": "i-0a", "Events": [coming, over]})
+    assert (found.kind, found.at) == ("Maintenance", 1_796_124_600)  # 2026-12-01T11:30:00Z
+    assert found.words == "instance-retirement: The instance is running on degraded hardware"
+
+
 def test_network_nodes_are_layers_from_the_top() -> None:
     assert topology.of_item({"NetworkNodes": ["n1", "n2"]}) == PLACE
     assert topology.path(PLACE) == "n1/n2"
