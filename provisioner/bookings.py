@@ -53,7 +53,9 @@ class BookingReconciler:
         """One step. Raises ApiError and TransportError: the next try begins with a fresh look."""
         try:
             booking = decode(await self._client.get(_BOOKING, name), ours.Booking)
-        except NotFound:
+        except NotFound as error:
+            if f'"{name}"' not in error.message:
+                raise  # a server that doesn't serve bookings says nothing of this one
             self.observer.forget(name)
             return DONE
         decision = next_step(booking, await self.observer.observe(booking), self._now(), self._terms)

@@ -6,6 +6,7 @@ import pytest
 
 from provisioner.bookings import BookingReconciler, controller
 from provisioner.clouds.base import CloudError, ErrorKind
+from runtime.controller import DONE
 from runtime.errors import Conflict, NotFound, ServerError, TransportError
 from tests.provisioner import fake_api
 from tests.provisioner.fake_api import Api, Clock, FakeCloud
@@ -249,3 +250,12 @@ async def test_a_crash_point_is_inert_unless_set(monkeypatch: pytest.MonkeyPatch
     await here.until("Provisioned")
 
     assert died == [137]
+
+
+async def test_an_api_server_that_does_not_serve_bookings_ends_none() -> None:
+    setting = Setting()
+    setting.api.errors["get"] = [NotFound("the server could not find the requested resource")]
+    with pytest.raises(NotFound):
+        await setting.reconciler.reconcile("b")
+    setting.api.remove("bookings", "b")
+    assert await setting.reconciler.reconcile("b") == DONE
