@@ -15,6 +15,8 @@ from tests.faults.objects import BUILT_IN, KINDS, Body, Change, Key, Objects, St
 BOOKMARKS = 50.0
 """Seconds between bookmarks of a quiet watch; the real server sends one a minute."""
 Line = bytes
+Due = tuple[float, Line]
+"""Loop time from which on a line may be seen."""
 
 
 class Refusal(Exception):  # noqa: N818 an answer, not a failure
@@ -110,23 +112,24 @@ class Server:
             yield line_of("ERROR", status(410, "Expired", f"too old resource version: {since} ({self.objects.compacted})"))
             return
         wanted = selected(at, query)
-        waiting: asyncio.Queue[Line] = asyncio.Queue()
+        waiting: asyncio.Queue[Due] = asyncio.Queue()
+        clock = asyncio.get_running_loop().time
 
         def tell(change: Change) -> None:
             if change.plural == at.plural and (line := event(change, wanted)):
-                waiting.put_nowait(line)
+                waiting.put_nowait((clock() + lag, line))
 
         if query.get("sendInitialEvents") == "true":
             for line in self._initial(at, wanted):
-                waiting.put_nowait(line)
+                waiting.put_nowait((clock(), line))
         for change in self.objects.history if since else ():
             if change.version > since:
                 tell(change)
         self._watchers.append(tell)
         try:
             while True:
-                line = await self._next(at, waiting)
-                await asyncio.sleep(lag)
+                due, line = await self._next(at, waiting)
+                await asyncio.sleep(due - clock())
                 yield line
         finally:
             self._watchers.remove(tell)
@@ -135,12 +138,12 @@ class Server:
         there = [line_of("ADDED", each.raw) for each in self.objects.all(at.plural) if wanted(each.body)]
         return [*there, self._bookmark(at, end=True)]
 
-    async def _next(self, at: Address, waiting: asyncio.Queue[Line]) -> Line:
+    async def _next(self, at: Address, waiting: asyncio.Queue[Due]) -> Due:
         try:
             async with asyncio.timeout(BOOKMARKS):
                 return await waiting.get()
         except TimeoutError:
-            return self._bookmark(at)
+            return 0.0, self._bookmark(at)
 
     def _bookmark(self, at: Address, *, end: bool = False) -> Line:
         meta: Body = {"resourceVersion": str(self.objects.version)}

@@ -21,10 +21,11 @@ T = TypeVar("T")
 LATENCY = 0.01
 LAG = 0.02
 SLOW = 8.0
+FORGOTTEN = line_of("ERROR", status(410, "Expired", "too old resource version"))
 RUNS_ON = {"runs-on": 30.0, "runs-on-long": 240.0}
 """Seconds from the moment the caller gave up on a call until it is done after all."""
 READ, WRITE = DEFAULT_TIMEOUTS.read, DEFAULT_TIMEOUTS.launch
-BEHIND, MISLED = 5.0, 70.0
+BEHIND, MISLED = 5.0, 60.0
 """Seconds that a lagging watch is late, and for which a bare list is believed."""
 
 
@@ -108,20 +109,20 @@ class Wire:
         async with aclosing(self._server.stream(path, query, BEHIND if kind == "lag" else LAG)) as lines:
             async for line in lines:
                 seen += b"BOOKMARK" in line[:20] or seen > 0
-                if kind == "bare" and seen != 1:
-                    if not seen:
-                        continue
-                    await asyncio.sleep(MISLED)
-                    yield line_of("ERROR", status(410, "Expired", "too old resource version"))
-                    return
+                if kind == "bare" and not seen:
+                    continue
                 if seen > 2 and kind == "cut":
                     return
                 if seen > 1 and kind == "410":
-                    yield line_of("ERROR", status(410, "Expired", "too old resource version"))
+                    yield FORGOTTEN
                     return
                 if seen > 1 and kind == "silent":
                     await asyncio.sleep(3600)
                 yield line
+                if kind == "bare":
+                    await asyncio.sleep(MISLED)
+                    yield FORGOTTEN
+                    return
 
     async def renew_credentials(self) -> None: ...
 
