@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kube.autoscaling import ProvisioningRequest
-from kube.resources import PROVISIONING_REQUESTS
+from kube.resources import BOOKINGS, PROVISIONING_REQUESTS
 from provisioner.cases import Case
 from provisioner.creation import Writer
 from provisioner.progress import Provisioned
 from provisioner.state import MANAGER
 from provisioner.statuses import Status, apply_body, news, status_of, stored
+from provisioner.steps import Reason
 from runtime.client import Resource
 from runtime.errors import ApiError, Conflict, NotFound, TransportError
 from runtime.events import Recorder
@@ -19,7 +20,7 @@ from runtime.logging import get_logger
 from runtime.metrics import WAIT_BUCKETS
 from runtime.telemetry import meter
 
-REQUESTS = Resource(*PROVISIONING_REQUESTS)
+REQUESTS, BOOKING = Resource(*PROVISIONING_REQUESTS), Resource(*BOOKINGS)
 PATIENCE = 5.0
 """Seconds for which what this process wrote is believed more than a store that lags."""
 WRITERS = 8
@@ -82,6 +83,8 @@ class Answers:
         version = said.version if said else request.metadata.resource_version
         async with gate:
             try:
+                if not await self._still_whole(case, old):
+                    return False
                 body = apply_body(request, new, version)
                 written = await self._client.apply(REQUESTS, body, manager=MANAGER, subresource="status")
             except NotFound:
@@ -98,6 +101,14 @@ class Answers:
             self._said[request.metadata.uid] = Said(new, until, request.metadata.resource_version, version)
             await self._announce(case, old, new, now)
         return True
+
+    async def _still_whole(self, case: Case, old: Status) -> bool:
+        """A live look right before the promise: a store that lags may show a booking that has ended or been revoked since."""
+        if not isinstance(case.finding, Provisioned) or old.is_true("Provisioned"):
+            return True
+        found = await self._client.get(BOOKING, case.finding.booking.metadata.name)
+        status = found.get("status", {})
+        return status.get("phase") == "Provisioned" and status.get("reason") != Reason.REVOKED
 
     async def _announce(self, case: Case, old: Status, new: Status, now: datetime) -> None:
         if isinstance(case.finding, Provisioned) and not old.is_true("Provisioned") and case.since:

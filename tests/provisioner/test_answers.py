@@ -9,19 +9,23 @@ from msgspec import structs
 from kube.autoscaling import ProvisioningRequest
 from provisioner.answers import Answers
 from provisioner.cases import Case
-from provisioner.progress import Attempts, Waiting
+from provisioner.progress import Attempts, Provisioned, Waiting
 from provisioner.statuses import Status
 from runtime.client import Resource
 from runtime.errors import Conflict
-from tests.provisioner.make import NOW, request
+from tests.provisioner.make import NOW, booking, request
 from tests.provisioner.world_of_requests import Events
 
 
 class Writer:
     """Remembers on which versions it was asked to write; `versions` are those that it answers, None a conflict."""
 
-    def __init__(self, *versions: str | None) -> None:
-        self.versions, self.rested_on = list(versions), list[str]()
+    def __init__(self, *versions: str | None, phase: str = "Provisioned") -> None:
+        self.versions, self.rested_on, self.phase = list(versions), list[str](), phase
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
+        assert (resource.plural, name) == ("bookings", "b")
+        return {"status": {"phase": self.phase}}
 
     async def apply(self, resource: Resource, body: Mapping[str, Any], *, manager: str, subresource: str = "") -> dict[str, Any]:
         assert (resource.plural, manager, subresource) == ("provisioningrequests", "corral-provisioner", "status")
@@ -59,3 +63,12 @@ async def test_after_a_conflict_the_store_is_believed_and_it_is_tried_again() ->
     assert not await told(answers, "10", "two")
     assert await told(answers, "20", "two")
     assert writer.rested_on == ["10", "11", "20"]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("phase", "promised"), [("Provisioned", ["10"]), ("Releasing", [])])
+async def test_nothing_is_promised_on_a_booking_that_ended_while_the_store_lagged(phase: str, promised: list[str]) -> None:
+    writer = Writer("11", phase=phase)
+    case = Case(at("10"), Status(), Attempts(), finding=Provisioned(booking("b", phase="Provisioned")))
+    assert await Answers(writer, Events()).tell([case], NOW) is bool(promised)  # type: ignore[arg-type]
+    assert writer.rested_on == promised
