@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: agreement bench-admission bench-optimality bench-repair demo test lint types contracts unit e2e e2e-aws e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner conformance faults
+.PHONY: agreement bench-admission bench-optimality bench-repair demo test lint types contracts unit e2e e2e-aws e2e-gangs e2e-kinds e2e-parts install lock crds clean bench-planner chaos conformance faults
 
 demo: $(READY)
 	$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
@@ -80,6 +80,12 @@ bench-repair: $(READY)
 # API server and cloud; ends with one line of counts, fails if any invariant broke.
 faults: $(READY)
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.faults --runs $(or $(N),2000) --seed $(or $(SEED),1) $(if $(MOST),--most $(MOST))
+
+# Gangs and faults on the real control plane, both services with two replicas: MINUTES of them, then until all is quiet; ends with
+# one line of counts, fails if anything was wrong.
+chaos: $(READY)
+	$(BIN)/python -m e2e.controlplane build
+	$(BIN)/python -m e2e.chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
 install: $(READY)
 

@@ -33,9 +33,9 @@ class StackError(Exception):
 class Program:
     """One `corral COMMAND --config FILE` process with a log; `start` returns when its /readyz (or `ready` URL) answers 200."""
 
-    def __init__(self, command: str, config: Path, log: Path, ready: str, env: Mapping[str, str]) -> None:
+    def __init__(self, command: str, config: Path, log: Path, ready: str, env: Mapping[str, str], module: str = "corral") -> None:
         self.command, self.log, self.ready = command, log, ready
-        self._arguments = [sys.executable, "-m", "corral", command, "--config", str(config)]
+        self._arguments = [sys.executable, "-m", module, command, "--config", str(config)]
         self._env = {**os.environ, **env}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -92,6 +92,9 @@ class Program:
 
 class Stack:
     """admission, provisioner and the simulated cloud on a control plane. `cloud` is the simulated cloud's configuration."""
+
+    module = "corral"
+    """What runs the services."""
 
     def __init__(
         self, plane: ControlPlane, directory: Path, cloud: Mapping[str, Any], env: Mapping[str, str] | None = None
@@ -161,7 +164,7 @@ class Stack:
         name = name or service
         port = ports.take()[0]
         address = f"127.0.0.1:{port}"
-        kubeconfig = self.plane.service_account(NAMESPACE, f"corral-{service}")
+        kubeconfig = self._kubeconfig(service, name)
         path = self._write(
             f"{name}.yaml",
             {
@@ -174,7 +177,11 @@ class Stack:
                 **_EXTRA.get(service, {}),
             },
         )
-        self.programs[name] = Program(service, path, self._log(name), f"http://{address}/readyz", self._env)
+        self.programs[name] = Program(service, path, self._log(name), f"http://{address}/readyz", self._env, self.module)
+
+    def _kubeconfig(self, service: str, name: str) -> Path:
+        """Of the service's own account, for the program of that name."""
+        return self.plane.service_account(NAMESPACE, f"corral-{service}")
 
     def _write(self, name: str, content: Mapping[str, Any]) -> Path:
         path = self.directory / name

@@ -115,6 +115,10 @@ class ControlPlane:
         self._launch(name, self.layout)
         self._wait(name, self.layout)
 
+    def halt(self, name: str) -> None:
+        """Stop a program alone; `restart` brings it back."""
+        self._processes.stop(name)
+
     def log(self, name: str) -> Path:
         """File with a program's output."""
         return self._processes.log(name)

@@ -1,0 +1,36 @@
+"""What a chaos run plays."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from e2e.chaos.schedule import MOST, SERVICES, WORLD, gangs, strikes
+
+SEEDS = range(50)
+
+
+def test_the_same_seed_plays_the_same() -> None:
+    assert gangs(7, 300) == gangs(7, 300)
+    assert strikes(7, 300, SERVICES, 6) == strikes(7, 300, SERVICES, 6)
+    assert gangs(7, 300) != gangs(8, 300)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gangs_fit_the_capacity_of_their_queue_unless_no_rack_has_room_for_them(seed: int) -> None:
+    made = gangs(seed, 1800)
+    assert all(1 <= each.nodes <= MOST[each.queue] for each in made)
+    assert {each.fate for each in made} == {"runs", "impossible", "cancelled", "namespace", "request"}
+    assert all((each.queue == "hopeless") is (each.fate == "impossible") for each in made)
+    assert all(each.nodes > 5 for each in made if each.fate == "impossible"), "a rack of the cloud has five slots"
+    assert all(6 <= round(b.at - a.at, 1) <= 12 for a, b in pairwise(made))
+
+
+@pytest.mark.parametrize("kinds", [SERVICES, WORLD], ids=["services", "world"])
+def test_strikes_of_a_lane_never_overlap_and_each_kind_comes_before_any_comes_again(kinds: dict[str, float]) -> None:
+    for seed in SEEDS:
+        made = strikes(seed, 1800, kinds, 4)
+        assert all(b.at - (a.at + a.seconds) >= 4 - 0.1 for a, b in pairwise(made))
+        assert made[-1].at + made[-1].seconds <= 1800
+        for begin in range(0, len(made) - len(kinds) + 1, len(kinds)):
+            assert Counter(each.kind for each in made[begin : begin + len(kinds)]) == Counter([*kinds])
