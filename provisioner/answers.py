@@ -108,7 +108,7 @@ class Answers:
             return True
         found = await self._client.get(BOOKING, case.finding.booking.metadata.name)
         status = found.get("status", {})
-        return status.get("phase") == "Provisioned" and status.get("reason") != Reason.REVOKED
+        return bool(status.get("phase") == "Provisioned" and status.get("reason") != Reason.REVOKED)
 
     async def _announce(self, case: Case, old: Status, new: Status, now: datetime) -> None:
         if isinstance(case.finding, Provisioned) and not old.is_true("Provisioned") and case.since:
