@@ -135,9 +135,11 @@ class Client:
         return _object(await self._send("create", resource, Request("POST", path, query, _encoded(resource, body))))
 
     async def evict(self, name: str, namespace: str, uid: str) -> None:
-        """Asks a pod to go by its eviction subresource. Raises TooManyRequests, at once, while a PodDisruptionBudget forbids
-        it.
-        """
+        """Asks a pod to go, by its eviction subresource. Raises TooManyRequests at once while a PodDisruptionBudget forbids it."""
+        pods = Resource("", "v1", "pods", "Pod")
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
+        encoded = _encoded(pods, {**body, "deleteOptions": {"preconditions": {"uid": uid}}})
+        await self._send("evict", pods, Request("POST", pods.path(name, namespace, "eviction"), {}, encoded))
 
     async def apply(
         self, resource: Resource, body: Mapping[str, Any], *, manager: str, subresource: str = "", force: bool = True
