@@ -135,7 +135,7 @@ class Client:
         return _object(await self._send("create", resource, Request("POST", path, query, _encoded(resource, body))))
 
     async def evict(self, name: str, namespace: str, uid: str) -> None:
-        """Asks a pod to go, by its eviction subresource. Raises TooManyRequests at once while a PodDisruptionBudget forbids it."""
+        """Asks a pod to leave by its eviction subresource. Raises TooManyRequests at once while a PodDisruptionBudget forbids."""
         pods = Resource("", "v1", "pods", "Pod")
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}}
         encoded = _encoded(pods, {**body, "deleteOptions": {"preconditions": {"uid": uid}}})
