@@ -30,6 +30,8 @@ from provisioner.clouds.base import (
 )
 from provisioner.state import TAG_INSTALLATION
 
+YOUNG = 60.0
+"""Seconds after a launch in which EC2 may say that it doesn't know the machine."""
 _ALIVE = (InstanceState.PENDING, InstanceState.RUNNING)
 
 
@@ -44,6 +46,7 @@ class AwsCloud:
         self._facts: dict[Wanted, Cached[preflight.Facts]] = {}
         self._ours: tuple[Instance, ...] = ()
         self._tags: Labels = {}
+        self._born: dict[str, float] = {}
 
     async def inventory(self, wanted: Wanted = EVERYTHING) -> Inventory:
         """Instance types that are named by the pool or held by its reservations; nothing else is asked for."""
@@ -73,6 +76,7 @@ class AwsCloud:
         finally:
             self._listing.drop()
             self._discovery.forget_reservations()
+        self._born = {each: at for each, at in self._born.items() if now - at < YOUNG} | {each.id: now for each in found}
         if order.reservation and (held := self._discovery.last.get(order.reservation)):
             self._ceilings.launched(held.id, held.available, len(found), now)
         return found
@@ -86,7 +90,8 @@ class AwsCloud:
 
     async def terminate(self, ids: Sequence[str]) -> None:
         try:
-            await ending.terminate(self._calls, ids)
+            young = {each for each, at in self._born.items() if asyncio.get_running_loop().time() - at < YOUNG}
+            await ending.terminate(self._calls, ids, young)
         finally:
             self._listing.drop()
             self._discovery.forget_reservations()

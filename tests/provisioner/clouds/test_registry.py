@@ -1,12 +1,22 @@
 """From a provider to its cloud, and the provider that sells nothing."""
 
+import subprocess
+import sys
+from typing import Any
+
 import pytest
 
-from kube.ours import AdoptedProvider, Provider, SimulatedProvider
+from kube.ours import AdoptedProvider, AwsLaunchTemplate, AwsProvider, Provider, SimulatedProvider
 from provisioner.clouds.adopted import AdoptedNodes
 from provisioner.clouds.base import CloudError, ErrorKind, Inventory, Order, Timeouts
 from provisioner.clouds.registry import Clouds
 from provisioner.clouds.simulated.client import SimulatedCloud
+
+
+def aws(**more: Any) -> Provider:
+    template = AwsLaunchTemplate(id="lt-0a", version="1")
+    base = {"cluster_name": "train", "launch_template": template, "subnet_ids": ("subnet-0a",), "region": "us-east-1"}
+    return Provider(aws=AwsProvider(**{**base, **more}))
 
 
 def simulated(endpoint: str) -> Provider:
@@ -24,9 +34,19 @@ async def test_pools_of_one_endpoint_share_one_cloud() -> None:
     await clouds.close()
 
 
+async def test_pools_of_one_aws_provider_share_a_cloud_and_boto3_is_not_imported_for_it() -> None:
+    clouds = Clouds()
+    assert clouds.connect(aws()) is clouds.connect(aws())
+    assert clouds.connect(aws(prices={"p5.48xlarge": "60"})) is not clouds.connect(aws())
+    code = "import sys, provisioner.clouds.registry; sys.exit('boto3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    await clouds.close()
+
+
 @pytest.mark.parametrize(
     ("provider", "words"),
     [
+        pytest.param(aws(endpoint="host:80"), "provider.aws.endpoint", id="aws without scheme"),
         pytest.param(Provider(), "exactly one of", id="none"),
         pytest.param(
             Provider(simulated=SimulatedProvider(endpoint="http://x"), adopted=AdoptedProvider()), "exactly one of", id="two"

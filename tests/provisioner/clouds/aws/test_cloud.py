@@ -4,14 +4,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from e2e.clouds.ec2.harness import Ec2
 from kube.ours import AwsLaunchTemplate, AwsProvider
 from provisioner.clouds.aws import calls as made
-from provisioner.clouds.aws import launching
+from provisioner.clouds.aws import launching, smoke
 from provisioner.clouds.aws.calls import Calls
 from provisioner.clouds.aws.cloud import AwsCloud
 from provisioner.clouds.base import CloudError, ErrorKind, InstanceState, Order, Timeouts, Wanted
@@ -235,3 +237,31 @@ async def test_calls_are_counted_by_operation_and_outcome(ec2: Ec2, cloud: AwsCl
     after = made.MADE - before
     assert after["RUN", ErrorKind.CAPACITY] == 1
     assert after["TEMPLATES", "ok"] == 1
+
+
+async def test_a_machine_that_ec2_does_not_know_yet_is_ended_all_the_same(ec2: Ec2, cloud: AwsCloud) -> None:
+    ec2.change(settings={"visible": 2.5})
+    [born] = await cloud.launch(order("t", 1))
+    await cloud.terminate([born.id])
+    assert {each["state"] for each in ec2.instances()} <= {"shutting-down", "terminated"}
+
+
+async def test_the_smoke_run_prints_what_could_be_had_and_what_stands_in_the_way(
+    ec2: Ec2, provider: AwsProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ec2.change(securityGroups=[{"id": "sg-0efa", "toItself": False}])
+    sources = [
+        {"name": "odcr", "capacityType": "reserved", "reservationIDs": ["cr-1"]},
+        {"name": "od", "capacityType": "on-demand"},
+    ]
+    spec = {"provider": {"aws": provider.to_json()}, "shapes": [SHAPE], "sources": sources}
+    file = tmp_path / "pool.yaml"
+    file.write_text(yaml.safe_dump({"metadata": {"name": "p"}, "spec": spec}))
+    monkeypatch.setattr("sys.argv", ["smoke", str(file)])
+    code = await asyncio.to_thread(smoke.main)
+    told = capsys.readouterr().out
+    assert code == 1
+    assert "cr-1" in told
+    assert "55.04" in told
+    assert "SecurityGroupUnfit" in told
+    assert not ec2.instances()
