@@ -34,13 +34,16 @@ async def test_pools_of_one_endpoint_share_one_cloud() -> None:
     await clouds.close()
 
 
-async def test_pools_of_one_aws_provider_share_a_cloud_and_boto3_is_not_imported_for_it() -> None:
+async def test_pools_of_one_aws_provider_share_a_cloud() -> None:
     clouds = Clouds()
     assert clouds.connect(aws()) is clouds.connect(aws())
     assert clouds.connect(aws(prices={"p5.48xlarge": "60"})) is not clouds.connect(aws())
+    await clouds.close()
+
+
+def test_boto3_is_not_imported_before_the_first_call() -> None:
     code = "import sys, provisioner.clouds.registry; sys.exit('boto3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    await clouds.close()
 
 
 @pytest.mark.parametrize(
