@@ -8,12 +8,15 @@ Failures are told shrunk, ready for test_scripts.py. The exit code is 1 if any i
 import argparse
 import gc
 import itertools
+import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 from tests.faults.explore import Play, combinations, shrunk, singles, summary
+from tests.faults.kinds import KNOWN
 from tests.faults.scenes import SCENES
 from tests.faults.stage import Outcome, play
 
@@ -49,6 +52,7 @@ def main() -> int:
     parser.add_argument(
         "--call", default="", help="single faults at calls whose name begins with this alone, as in 'cloud launch'"
     )
+    parser.add_argument("--out", type=Path, help="file for the counts, as JSON")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     began = time.monotonic()
@@ -64,6 +68,12 @@ def main() -> int:
                 print("\n".join(f"  {words}" for words in least.broken), flush=True)
     print(f"{len(outcomes) / (time.monotonic() - began):.1f} runs a second", file=sys.stderr)
     print(summary(outcomes))
+    if options.out:
+        asked = {"runs": options.runs, "seed": options.seed, "most": options.most, "scenes": options.scene or sorted(SCENES)}
+        found = dict(part.split("=") for part in summary(outcomes).split())
+        options.out.write_text(
+            json.dumps({"asked": asked, "listed_calls": len(KNOWN), **found}, indent=2) + "\n", encoding="utf-8"
+        )
     return 1 if broken else 0
 
 
