@@ -72,7 +72,14 @@ def build(settings: ProvisionerSettings, client: Client, cluster: str, clouds: C
     waking.wake_planner(state, wake_planner, lambda: planner.leaning)
     metrics.gauge("corral_requests_waiting", "Requests that wait, by reason", lambda: _waiting(planner))
 
-    looking = Controller("pools", PoolReconciler(state, client, recorder, clouds, _now, wake_planner).reconcile, workers=4)
+    keeping = bookings.controller(bookings.BookingReconciler(state, client, recorder, _now), state)
+
+    def changed() -> None:
+        wake_planner()
+        for name in waking.announced(state):
+            keeping.enqueue(name)
+
+    looking = Controller("pools", PoolReconciler(state, client, recorder, clouds, _now, changed).reconcile, workers=4)
     looking.watch(state.pools, lambda pool: [pool.metadata.name])
     waking.wake_pools(state, lambda pool: looking.enqueue(pool, after=POOL_DEBOUNCE))
     state.backoffs.changed = looking.enqueue
@@ -82,8 +89,7 @@ def build(settings: ProvisionerSettings, client: Client, cluster: str, clouds: C
     judging.watch(state.pools, lambda _: [policy.metadata.name for policy in state.policies.values()])
 
     pace = Pace(settings.terminations_per_minute)
-    booking = bookings.BookingReconciler(state, client, recorder, _now)
-    for controller in (planning, looking, judging, bookings.controller(booking, state)):
+    for controller in (planning, looking, judging, keeping):
         manager.controller(controller)
     manager.background("scale-in", ScaleInLoop(state, client, _now, pace).run)
     manager.background("savings", Meter(state, _now).run)

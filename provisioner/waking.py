@@ -73,6 +73,19 @@ def wake_pools(state: State, enqueue: Callable[[str], None]) -> None:
 # --- what counts of each --------------------------------------------------------------------------------------------------
 
 
+def announced(state: State) -> list[str]:
+    """Names of the bookings that hold machines of which their cloud says that they will end: a notice may be minutes long."""
+    ending = {each.id for known in state.known.values() for each in known.inventory.reservations if each.ends is not None}
+    machines = (machine for known in state.known.values() for machine in known.instances)
+    leaving = {each.provider_id for each in machines if each.announced or each.reservation in ending}
+    return [booking.metadata.name for booking in state.bookings.values() if leaving & _machines(booking)]
+
+
+def _machines(booking: ours.Booking) -> set[str]:
+    """providerIDs."""
+    return {each.provider_id for each in booking.spec.nodes} | {each.provider_id for each in booking.status.instances}
+
+
 def _node_facts(node: core.Node | None) -> object:
     return node and (node.metadata.labels, node.spec, node.status.allocatable, node.ready, node.metadata.deletion_timestamp)
 

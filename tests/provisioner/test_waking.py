@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from kube import core, storage
 from kube.kueue import Workload
 from kube.meta import Record, decode
+from provisioner.clouds.base import Announcement
 from provisioner.leaning import Leaning
-from provisioner.waking import wake_planner
-from tests.provisioner.make import NOW, node, workload
+from provisioner.waking import announced, wake_planner
+from tests.provisioner.make import NOW, booking, instance, known, machine, node, purchase, workload
 from tests.provisioner.world_of_requests import World
 
 WAITING = Leaning(frozenset({("team", "data")}), any=True)
@@ -91,3 +92,12 @@ def test_pods_that_are_over_wake() -> None:
     over = decode(raw, Workload)
     assert passes(workload(), over) == 1
     assert passes(over, replace(over, metadata=replace(over.metadata, resource_version="2"))) == 0
+
+
+def test_bookings_of_machines_that_are_announced_to_end_are_woken() -> None:
+    world = World(lambda: NOW)
+    said = (Announcement("SpotInterruption", 2_000_000_000, "taken back"),)
+    world.state.known["p"] = known(instance(1, announced=said), instance(2))
+    for name, number in (("leaves", 1), ("stays", 2)):
+        world.add(booking(name, purchase(), phase="Provisioned", instances=(machine(number, "Ready"),)))
+    assert announced(world.state) == ["leaves"]
