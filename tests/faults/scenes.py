@@ -24,6 +24,7 @@ class Scene:
     reserved: int = 0
     on_demand: int = 0
     adopted: int = 0
+    readiness: str = "40s"
     never: bool = False  # prepaid machines stay for ever
     spoilt: tuple[Mapping[str, Any], ...] = ()
     events: tuple[Event, ...] = ()
@@ -54,7 +55,7 @@ class Scene:
             "nodeSelector": {"matchLabels": {"team": "train"}},
             "topologyKeys": ["topology.kubernetes.io/zone"],
             "sources": sources,
-            "readiness": {"timeout": "40s"},
+            "readiness": {"timeout": self.readiness},
         }
         return {"metadata": {"name": "p"}, "spec": spec}
 
@@ -108,6 +109,13 @@ SCENES: Mapping[str, Scene] = {
         ends={"job": "done"},
     ),
     "never-joins": Scene((Order("job", 2),), reserved=4, spoilt=({"kind": "never-joins", "times": 1},), ends={"job": "done"}),
+    "late": Scene(
+        (Order("job", 2),),
+        on_demand=4,
+        readiness="90s",
+        spoilt=({"kind": "late", "delay": "55s", "times": 1},),
+        ends={"job": "done"},
+    ),
     "cancelled": Scene((Order("job", 3, cancel=4),), reserved=2, on_demand=2, ends={"job": "cancelled"}),
     "stopped": Scene((Order("job", 2, cancel=25, run=60),), on_demand=2, ends={"job": "cancelled"}),
     "node-lost": Scene((Order("job", 2),), on_demand=4, events=((11.0, _lose_one),), ends={"job": "done"}),

@@ -14,7 +14,17 @@ SCRIPTS = (
     pytest.param(
         "never-joins",
         [("cloud launch", 1, "crash-after"), ("api watch bookings", 2, "bare")],
-        id="a list without the booking has its request bought for twice, and its machines reaped",
+        id="a list without the booking has its request bought for twice",
+    ),
+    pytest.param(
+        "late",
+        [("cloud launch", 1, "crash-after"), ("api watch bookings", 2, "bare")],
+        id="only a live look keeps the reaper from a machine whose booking the store lacks",
+    ),
+    pytest.param(
+        "paused",
+        [("api get bookings", 33, "404")],
+        id="a 404 of a server that does not serve bookings has one forgotten",
     ),
 )
 
