@@ -137,8 +137,8 @@ def _nodes(spec: ours.BookingSpec, pod_set: str) -> int:
 
 
 def apply_body(request: ProvisioningRequest, status: Status, version: str = "") -> dict[str, Any]:
-    """The server-side apply of /status. The version that it rests on keeps it from landing on a later request of the same name, or
-    after a later write of ours: an apply without an answer may still be on its way. The UID doesn't: of a custom resource's
+    """The server-side apply of /status. The version that it rests on keeps it from landing on a later request of the same name,
+    or after a later write of ours: an apply without an answer may still be on its way. The UID doesn't: of a custom resource's
     status the API server takes the status alone (Kubernetes 1.36, seen in e2e/test_twin_contract.py).
     """
     meta = request.metadata
