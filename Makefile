@@ -23,17 +23,18 @@ contracts: $(READY)
 unit: $(READY)
 	$(BIN)/pytest -q tests
 
-# Two halves side by side, each with a control plane of its own: the services as a user runs them, and their parts. The tests of
+# Two at a time, each with a control plane of its own: the services as a user runs them, their parts, and a cloud. The tests of
 # e2e/conformance are run by `make conformance`.
 GANGS := e2e/test_gang.py e2e/test_crash.py e2e/test_bad_input.py e2e/test_trace.py e2e/test_topology.py e2e/test_topology_ends.py
 # With the CRDs of every operator, whose start takes a while.
 KINDS := e2e/test_kinds.py e2e/test_pod_sets.py e2e/test_elastic.py
 # Services as a user runs them, too: no process may run both these and tests of admission alone, for they have one Lease.
-CORNERS := e2e/test_growth.py e2e/test_policies.py e2e/test_karpenter.py e2e/test_backoff.py e2e/test_why.py e2e/test_transfer.py e2e/test_handover.py e2e/test_repair.py
+CORNERS := e2e/test_growth.py e2e/test_policies.py e2e/test_karpenter.py e2e/test_backoff.py e2e/test_why.py
+CORNERS += e2e/test_transfer.py e2e/test_handover.py e2e/test_repair.py
 
 e2e: $(READY)
 	$(BIN)/python -m e2e.controlplane build
-	$(MAKE) --jobs=2 --output-sync=target e2e-gangs e2e-kinds e2e-parts
+	$(MAKE) --jobs=2 --output-sync=target e2e-gangs e2e-kinds e2e-parts e2e-aws
 
 e2e-gangs: $(READY)
 	$(BIN)/pytest -q $(GANGS)

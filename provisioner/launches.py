@@ -79,8 +79,8 @@ def order(booking: Booking, launch: Launch, cluster: str = "") -> Order:
 def first_launch(view: View) -> Launch | None:
     """The next purchase that has no launch yet, scarce capacity first; None when each has one.
 
-    Reservations come in the order of their ids: two installations that need the same ones then meet at the first, and whoever gets
-    all of it gets the rest, too, instead of each holding what the other lacks.
+    Reservations come in the order of their ids: two installations that need the same ones then meet at the first, and whoever
+    gets all of it gets the rest, too, instead of each holding what the other lacks.
     """
     begun = {launch.purchase for launch in view.status.launches}
     waiting = [each for each in view.spec.purchases if each.name not in begun]
