@@ -59,7 +59,7 @@ def play(house: House, minutes: float, seed: int, only: Sequence[str]) -> tuple[
     struck = [strike for lane in lanes for strike in lane.struck]
     failed = [f"a strike failed: {words}" for lane in lanes for words in lane.failed]
     machines = len(house.cloud.machines()) - len(theirs)
-    report = Report(seed, minutes, run.now, watcher.looks, struck, judged(ledger), [*found, *failed], machines, run.told)
+    report = Report(seed, minutes, run.now, watcher.looks, struck, judged(ledger), found, failed, machines, run.told)
     return report, ledger
 
 

@@ -12,7 +12,9 @@ from e2e.chaos.schedule import Strike
 
 @dataclass(frozen=True)
 class Report:
-    """`seconds` is the whole run, its end included; `looks` how often the cluster was looked at."""
+    """`seconds` is the whole run, its end included; `looks` how often the cluster was looked at; `failed` are strikes
+    that could not be made.
+    """
 
     seed: int
     minutes: float
@@ -21,12 +23,13 @@ class Report:
     strikes: Sequence[Strike]
     verdict: Verdict
     left_over: Sequence[str]
+    failed: Sequence[str]
     machines: int
     told: Sequence[str]
 
     @property
     def wrong(self) -> list[str]:
-        return [*self.verdict.wrong, *self.left_over]
+        return [*self.verdict.wrong, *self.left_over, *self.failed]
 
     @property
     def line(self) -> str:

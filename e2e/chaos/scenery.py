@@ -43,7 +43,7 @@ def cloud() -> Json:
         "racks": [{"name": rack, "slots": {SHAPE: 5}} for rack in "ab"],
         "onDemand": [{"shape": SHAPE, "count": 6}],
     }
-    west = {"name": "west", "onDemand": [{"shape": SHAPE, "count": 8}]}
+    west = {"name": "west", "onDemand": [{"shape": SHAPE, "count": 14}]}
     held = {"id": RESERVATION, "shape": SHAPE, "zone": "east", "racks": {"a": 2, "b": 2}}
     delays = {"launch": "500ms", "join": "500ms", "devices": "500ms", "terminate": "500ms"}
     return {"kind": "SimulatedCloud", "shapes": [shape], "zones": [east, west], "reservations": [held], "delays": delays}

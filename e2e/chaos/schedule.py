@@ -80,7 +80,7 @@ def _gang(dice: random.Random, number: int, at: float) -> Gang:
     queue: Queue = "hopeless" if fate == "impossible" else dice.choice(("reserved", "on-demand", "any"))
     nodes = MOST[queue] if fate == "impossible" else dice.randint(1, MOST[queue])
     seconds = dice.choice((5, 8, 12, 45)) if fate != "request" else 45
-    kind: Kind = dice.choice(("job", "job", "group"))
+    kind: Kind = dice.choice(("job", "job", "group")) if fate != "impossible" else "job"  # Kueue drops the annotations of pods
     return Gang(f"g{number:03}", round(at, 1), kind, nodes, seconds, queue, fate, round(dice.uniform(1, 25), 1))
 
 

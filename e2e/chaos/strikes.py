@@ -109,8 +109,19 @@ class Strikes(threading.Thread):
     @contextmanager
     def _restarted(self, program: str) -> Iterator[str]:
         self._house.plane.kill(program)
-        self._house.plane.restart(program)
+        self._bring_back(program)
         yield ""
+
+    def _bring_back(self, program: str) -> None:
+        """As a kubelet does: a killed program's last threads may still hold its port when the next one begins."""
+        for _ in range(4):
+            try:
+                self._house.plane.restart(program)
+            except ControlPlaneError as error:
+                self._run.tell(f"{program} is started once more: {str(error)[-120:]}")
+            else:
+                return
+        raise ControlPlaneError(f"{program} doesn't come back")
 
     @contextmanager
     def _cloud_restarted(self) -> Iterator[str]:
@@ -127,18 +138,18 @@ class Strikes(threading.Thread):
         plane.halt("etcd")
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(data, kept)
-        plane.restart("etcd")
+        self._bring_back("etcd")
         yield "after a snapshot"
         for name in (*_AFTER_RESTORE, "kube-apiserver", "etcd"):
             plane.halt(name)
         shutil.rmtree(data)
         kept.rename(data)
         for name in ("etcd", "kube-apiserver"):
-            plane.restart(name)
+            self._bring_back(name)
         self._ledger.restored.append((old, self._run.now))
         self._forget_machines()
         for name in _AFTER_RESTORE:
-            plane.restart(name)
+            self._bring_back(name)
         self._ledger.restored[-1] = (old, self._run.now)
         self._run.tell(f"restored to {old:.0f} s")
 
