@@ -27,6 +27,8 @@ LEAST_LAUNCH = 60.0
 MOST_PAGES = 200
 CONNECT_LIMIT = 60.0
 """Seconds that the import of boto3 and the making of a client may take."""
+_BARE = "NoCredentialsError"
+"""A client that found no credentials when it was made never looks again, so another is made (botocore, `session.create_client`)."""
 _making = threading.Lock()
 _sessions: list[Any] = []
 """One at most, for all clients: it keeps the parsed models of the services."""
@@ -63,8 +65,10 @@ class Calls:
         loop = asyncio.get_running_loop()
         threads = self._threads_of(lane)
         try:
-            async with asyncio.timeout(CONNECT_LIMIT):
-                client = await loop.run_in_executor(threads, self._client, op.value.service, lane)
+            client = self._clients.get((op.value.service, lane))
+            if client is None:
+                async with asyncio.timeout(CONNECT_LIMIT):
+                    client = await loop.run_in_executor(threads, self._client, op.value.service, lane)
             async with asyncio.timeout(self._patience(lane)):
                 answer: Answer = await loop.run_in_executor(threads, self._send, client, op, parameters)
         except TimeoutError as error:
@@ -111,6 +115,8 @@ class Calls:
         try:
             answer: Answer = getattr(client, op.value.method)(**parameters)
         except Exception as error:
+            if type(error).__name__ == _BARE:
+                self._clients.pop((op.value.service, op.value.lane), None)
             raise errors.of_exception(error) from error
         return answer
 

@@ -42,7 +42,8 @@ async def _all(calls: Calls, ids: Sequence[str]) -> dict[str, CloudError]:
 
 
 async def _batch(calls: Calls, ids: Sequence[str]) -> dict[str, CloudError]:
-    """The ids that were refused. The error mostly names the culprits; where it doesn't, each is tried alone."""
+    """The ids that were refused. The error mostly names the culprits: those that aren't known need no second call; others, and all
+    where none is named, are tried alone."""
     if not ids:
         return {}
     try:
@@ -52,10 +53,11 @@ async def _batch(calls: Calls, ids: Sequence[str]) -> dict[str, CloudError]:
             raise
         if len(ids) == 1:
             return {ids[0]: error}
-        culprits = sorted({*_ID.findall(error.message)} & {*ids}) or list(ids)
-        rest = [each for each in ids if each not in culprits]
-        refused = await _batch(calls, rest)
-        for each in culprits:
+        named = sorted({*_ID.findall(error.message)} & {*ids})
+        refused = await _batch(calls, [each for each in ids if each not in named]) if named else {}
+        if named and error.kind is ErrorKind.NOT_FOUND:
+            return refused | dict.fromkeys(named, error)
+        for each in named or ids:
             refused |= await _batch(calls, [each])
         return refused
     return {}

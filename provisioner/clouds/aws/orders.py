@@ -29,6 +29,8 @@ TAG_EFAS = "corral.dev/efas"
 TAG_NODES = "corral.dev/network-nodes"
 """Tags say what was ordered, so that any process can tell later whether that is what came."""
 NONE, ONLY = "none", "capacity-reservations-only"
+_MADE = ("instance", "volume", "network-interface")
+"""What a launch makes: config/aws/policy.json lets nothing of it come without the installation's tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def run(order: Order, site: Site, number: int, count: int, subnet: int) -> Launc
         "MaxCount": count,
         "ClientToken": token(order, number, subnet),
         "CapacityReservationSpecification": _reservation(order),
-        "TagSpecifications": _tagged(("instance", "volume", "network-interface"), tags(order, site)),
+        "TagSpecifications": _tagged(_MADE, tags(order, site)),
         "UserData": _user_data(order, site),
         **_network(site, site.subnets[subnet].id),
     }
@@ -116,7 +118,7 @@ def fleet(order: Order, site: Site, number: int, count: int) -> Launch:
             "SingleAvailabilityZone": True,
             "MinTargetCapacity": count,
         },
-        "TagSpecifications": _tagged(("fleet", "instance"), tags(order, site)),
+        "TagSpecifications": _tagged(("fleet", *_MADE), tags(order, site)),
     }
     return Launch(Op.FLEET, parameters, count)
 

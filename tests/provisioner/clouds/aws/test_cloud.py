@@ -171,6 +171,7 @@ async def test_what_can_be_ended_is_ended_though_one_can_not(ec2: Ec2, cloud: Aw
     await until(seen)
     error = await refusal(cloud.terminate([*ids, "i-00000000000000000", "i-00000000000000001"]))
     assert error.message == "not known to the cloud: i-00000000000000000, i-00000000000000001"
+    assert counted(ec2)["TerminateInstances"] == 2  # all, then those that are known
 
     async def gone() -> bool:
         states = {each.state for each in await cloud.instances(MINE)}
@@ -229,6 +230,21 @@ async def test_two_installations_that_need_the_same_two_reservations_come_one_af
     async with asyncio.timeout(240):
         await asyncio.gather(installation("one"), installation("two"))
     assert set(failed) == {("cr-a", ErrorKind.RESERVATION_FULL)}
+
+
+async def test_credentials_that_come_late_are_found(
+    ec2: Ec2, provider: AwsProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(made, "_sessions", [])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    calls = Calls(provider.region, provider.endpoint, PATIENT)
+    cloud = AwsCloud(provider, calls)
+    error = await refusal(cloud.instances(MINE))
+    assert (error.kind, error.message[:18]) == (ErrorKind.CONFIG, "NoCredentialsError")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    assert await cloud.instances(MINE) == ()
+    await calls.close()
 
 
 async def test_calls_are_counted_by_operation_and_outcome(ec2: Ec2, cloud: AwsCloud) -> None:

@@ -147,6 +147,7 @@ def test_a_fleet_buys_all_or_nothing_in_one_zone() -> None:
     call = launch.parameters
     assert launch.op is Op.FLEET
     assert call["Type"] == "instant"
+    assert {each["ResourceType"] for each in call["TagSpecifications"]} == {"fleet", "instance", "volume", "network-interface"}
     assert call["OnDemandOptions"] == {
         "AllocationStrategy": "lowest-price",
         "SingleInstanceType": True,
