@@ -28,6 +28,9 @@ from provisioner.state import (
 )
 from provisioner.steps import View
 
+KEPT = 16
+"""Refusals in a row that a booking remembers of a purchase: a gang that runs for weeks asks every five minutes."""
+
 REPEATABLE = frozenset({ErrorKind.UNKNOWN, ErrorKind.THROTTLED})
 """Failures that leave a launch Pending: it is looked up, then repeated with the same token."""
 
@@ -36,9 +39,9 @@ _DEAD = (InstanceState.STOPPING, InstanceState.TERMINATED)
 
 
 def token(spec: BookingSpec, purchase: str, number: int) -> str:
-    """32 hex digits, unique to the n-th call (from 1) of one purchase of one attempt of one request."""
+    """32 hex digits, unique to the n-th call (from 1) of one purchase of one attempt of one request; the last 8 are the number."""
     text = "\0".join((spec.installation, spec.request.uid, str(spec.attempt), purchase, str(number)))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:24]}{number:08x}"
 
 
 def tags(booking: Booking, purchase: BookedPurchase) -> dict[str, str]:
@@ -132,8 +135,16 @@ def made_room(status: BookingStatus, purchase: str, since: str) -> int:
     return sum(each.purchase == purchase and each.state == "Gone" and each.since > since for each in status.instances)
 
 
+def with_order(status: BookingStatus, launch: Launch) -> BookingStatus:
+    """The status with one more call, less the oldest refusals before it: the object must not outgrow what can be stored."""
+    old = {each.token for each in refusals(status, launch.purchase)[:-KEPT]}
+    return replace(status, launches=(*(each for each in status.launches if each.token not in old), launch))
+
+
 def _launch(view: View, purchase: BookedPurchase, count: int) -> Launch:
-    number = 1 + sum(1 for each in view.status.launches if each.purchase == purchase.name)
+    """Counts on from the last one that is remembered."""
+    made = [each.token for each in view.status.launches if each.purchase == purchase.name]
+    number = 1 + max([len(made), *(int(each[24:] or "0", 16) for each in made)])
     return Launch(
         purchase=purchase.name,
         token=token(view.spec, purchase.name, number),

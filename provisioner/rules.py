@@ -175,7 +175,7 @@ def replace_bad(view: View) -> Step | None:
 
 
 def _ordered(view: View, launch: Launch | None) -> Step | None:
-    return Write(replace(view.status, launches=(*view.status.launches, launch))) if launch else None
+    return Write(launches.with_order(view.status, launch)) if launch else None
 
 
 def quarantine(view: View) -> Step | None:

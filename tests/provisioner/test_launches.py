@@ -83,6 +83,21 @@ def test_replacement(made: tuple[Launch, ...], after: int, count: int | None) ->
         assert found.token not in {each.token for each in made}
 
 
+def test_a_gang_that_runs_for_weeks_does_not_fill_its_record_with_refusals() -> None:
+    made: tuple[Launch, ...] = (launch("Answered", 1),)
+    tokens = {each.token for each in made}
+    for turn in range(1, 300):
+        status = structs.replace(view(*made).status, phase="Provisioned")
+        new = launches.replacement(view(*made, after=600 * turn))
+        assert new is not None
+        assert new.token not in tokens  # a token that was refused is never used again
+        tokens.add(new.token)
+        failed = structs.replace(new, state="Failed", reason="InsufficientCapacity")
+        made = launches.with_order(structs.replace(status, launches=made), failed).launches
+    assert made[0] == launch("Answered", 1)
+    assert len(made) == 1 + launches.KEPT + 1
+
+
 def test_fewer_machines_than_asked_are_kept_and_the_call_counts_as_failed() -> None:
     asked = launch("Pending", 1)
     found = Instance("i1", "sim://i1", InstanceState.PENDING, "h100", "z1", "t1")
