@@ -14,6 +14,8 @@ from kube.request_marks import WORKLOAD
 
 PERIOD = 0.7
 """Seconds between two looks."""
+PATIENCE = 400.0
+"""Seconds for which a gang is looked after; one that doesn't run by then is the judge's business."""
 
 
 class Watcher(threading.Thread):
@@ -53,17 +55,26 @@ class Users(threading.Thread):
             at, number, gang = heapq.heappop(self._due)
             if not self._run.until(at):
                 return
-            life = self._ledger.lives[gang.name]
-            if life.submitted is None:
-                life.submitted = self._run.now
-                for each in gang_objects(gang):
-                    self._api.apply(each)
-                if gang.fate not in ("runs", "impossible"):
-                    heapq.heappush(self._due, (self._run.now + gang.after, number, gang))
-            elif gang.fate != "cancelled" and life.finished is None and not life.runs_whole(gang.nodes):
-                heapq.heappush(self._due, (self._run.now + 1, number, gang))
-            elif life.finished is None:
-                self._meet(gang)
+            again = self._submit(gang) if self._ledger.lives[gang.name].submitted is None else self._attend(gang)
+            if again is not None:
+                heapq.heappush(self._due, (again, number, gang))
+
+    def _submit(self, gang: Gang) -> float | None:
+        """When to look after it for the first time; None for one that needs no looking after."""
+        self._ledger.lives[gang.name].submitted = self._run.now
+        for each in gang_objects(gang):
+            self._api.apply(each)
+        return None if gang.fate in ("runs", "impossible") else self._run.now + gang.after
+
+    def _attend(self, gang: Gang) -> float | None:
+        """When to look again: request and namespace go while it runs, if it ever does."""
+        life = self._ledger.lives[gang.name]
+        if life.finished is not None or self._ledger.vanished(gang.name):
+            return None
+        if gang.fate == "cancelled" or life.runs_whole(gang.nodes):
+            self._meet(gang)
+            return None
+        return self._run.now + 1 if self._run.now < gang.at + PATIENCE else None
 
     def _meet(self, gang: Gang) -> None:
         """Its fate."""
