@@ -7,7 +7,7 @@ quota is reserved and no eviction is under way. Kueue itself resets `Retry` and 
 
 from datetime import datetime, timedelta
 
-from admission.model import MESSAGE_LIMIT, Change, Decision, Request, State, View, bounded
+from admission.model import MESSAGE_LIMIT, Change, Decision, Entry, Request, State, View, bounded
 from admission.steering import pod_set_updates
 
 ACCEPT_TIMEOUT = timedelta(minutes=5)
@@ -50,23 +50,25 @@ def _others(view: View, current: Request | None) -> tuple[Request, ...]:
 
 
 def _without_quota(view: View) -> Decision:
-    """Gives capacity back.
+    """Gives capacity back."""
+    return Decision(change=put_back(view.entry, view.requeue_at), delete=_others(view, None))
+
+
+def put_back(entry: Entry, requeue_at: str) -> Change | None:
+    """What the entry says once quota is given back; None where it is Pending already.
 
     A state left over would act in the next reservation: Ready admits at once, Retry and Rejected never end (kueue#3543).
     """
-    change = None
-    if view.entry.state == State.RETRY:
-        change = Change(State.PENDING, _until_the_next_try(view), retries=view.entry.retries + 1)
-    elif view.entry.state != State.PENDING:
-        change = Change(State.PENDING, "Waiting for quota")
-    return Decision(change=change, delete=_others(view, None))
+    if entry.state == State.RETRY:
+        return Change(State.PENDING, _until_the_next_try(entry, requeue_at), retries=entry.retries + 1)
+    return None if entry.state == State.PENDING else Change(State.PENDING, "Waiting for quota")
 
 
-def _until_the_next_try(view: View) -> str:
-    if not view.requeue_at:
+def _until_the_next_try(entry: Entry, requeue_at: str) -> str:
+    if not requeue_at:
         return "Waiting for quota"
-    end = f"; next try at {view.requeue_at}, no quota is held until then"
-    return bounded(view.entry.message, MESSAGE_LIMIT - len(end)) + end
+    end = f"; next try at {requeue_at}, no quota is held until then"
+    return bounded(entry.message, MESSAGE_LIMIT - len(end)) + end
 
 
 def _running(view: View, current: Request | None) -> Decision:

@@ -5,11 +5,12 @@ Kueue v0.17.0 keeps the quota until a Retry's backoff is over (pkg/controller/co
 active again after a user had deactivated it, but not after a check had.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from admission.model import State, bounded
+from admission.decide import put_back
+from admission.model import Change, Entry, State, bounded
 from kube.kueue import AdmissionCheckState, Workload
 from kube.times import instant
 
@@ -21,7 +22,9 @@ FAILING = (State.RETRY, State.REJECTED)
 class Push:
     """A condition to be set True once, for Kueue to act on. `manager` owns it, `event` is told of it.
 
-    `reset` are the checks of other controllers that go back to Pending along with it.
+    `changes` are those of our own checks, `reset` the checks of other controllers that go back to Pending, all in one write as
+    when Kueue evicts: its scheduler passes over a workload with a check in Retry and doesn't look again when that alone changes
+    (v0.17.0, pkg/cache/queue/cluster_queue.go PushOrUpdate), so a backoff that ended between two writes would never end.
     """
 
     condition: str
@@ -29,6 +32,7 @@ class Push:
     message: str
     manager: str
     event: str
+    changes: Mapping[str, Change] = field(default_factory=dict)
     reset: tuple[AdmissionCheckState, ...] = ()
 
 
@@ -53,7 +57,15 @@ def _early_eviction(workload: Workload, own: Sequence[AdmissionCheckState]) -> P
     why = "; ".join(each.message for each in retrying)
     message = f"{bounded(why, 900)}; no quota is held until the next try"
     ready = tuple(each for each in others if each.state == State.READY)
-    return Push("Evicted", "AdmissionCheck", message, "corral-admission-eviction", "EvictedForBackoff", ready)
+    manager, event = "corral-admission-eviction", "EvictedForBackoff"
+    return Push("Evicted", "AdmissionCheck", message, manager, event, _put_back(workload, own), ready)
+
+
+def _put_back(workload: Workload, own: Sequence[AdmissionCheckState]) -> Mapping[str, Change]:
+    requeue = workload.status.requeue_state
+    due = (requeue.requeue_at or "") if requeue else ""
+    changes = ((each.name, put_back(Entry(each.state, each.message, each.retry_count or 0), due)) for each in own)
+    return {name: change for name, change in changes if change}
 
 
 def _noted(workload: Workload, entry: AdmissionCheckState) -> bool:

@@ -77,7 +77,7 @@ class Workloads:
             self._journeys.follow(workload, self._now())
         nudge = push(workload, turn.own)
         try:
-            await (self._push(workload, nudge) if nudge else self._act(turn))
+            await (self._push(turn, nudge) if nudge else self._act(turn))
         except Conflict:
             return Result(STALE)
         except AlreadyExists:
@@ -123,10 +123,13 @@ class Workloads:
         for attempt in turn.attempts:
             await self._make(turn, attempt)
 
-    async def _push(self, workload: Workload, nudge: Push) -> None:
+    async def _push(self, turn: Turn, nudge: Push) -> None:
         """Nothing else in this turn: the workload is another one afterwards."""
-        await write_push(self._client, workload, nudge, self._now())
-        await self._recorder.event(_reference(workload), "Normal", nudge.event, nudge.message)
+        now = self._now()
+        with journeys.change_spans(turn.workload, nudge.changes, now):
+            await write_push(self._client, turn.workload, turn.own, nudge, now)
+        await asyncio.gather(*(self._tell(turn, name, change) for name, change in nudge.changes.items()))
+        await self._recorder.event(_reference(turn.workload), "Normal", nudge.event, nudge.message)
 
     async def _write(self, turn: Turn, changes: Mapping[str, Change]) -> None:
         now = self._now()

@@ -66,7 +66,7 @@ def _count(state: str, retries: int | None) -> int | None:
     return retries if retries is None or state in (State.PENDING, State.RETRY) else 0
 
 
-async def write_push(client: Client, workload: Workload, push: Push, now: datetime) -> None:
+async def write_push(client: Client, workload: Workload, own: Sequence[AdmissionCheckState], push: Push, now: datetime) -> None:
     """Sets the condition under a field manager of its own: what we write of our entries later leaves it alone.
 
     Raises Conflict when the workload isn't the one that was decided on, NotFound when it is gone.
@@ -79,10 +79,10 @@ async def write_push(client: Client, workload: Workload, push: Push, now: dateti
         "lastTransitionTime": timestamp(now),
         "observedGeneration": workload.metadata.generation,
     }
-    status: Json = {"conditions": [condition]}
-    if push.reset:
-        was = "Reset to Pending after eviction. Previously: Ready"  # as Kueue words it when it evicts
-        status["admissionChecks"] = [_entry(each.name, State.PENDING, was, timestamp(now), []) for each in push.reset]
+    was = "Reset to Pending after eviction. Previously: Ready"  # as Kueue words it when it evicts
+    others = [_entry(each.name, State.PENDING, was, timestamp(now), []) for each in push.reset]
+    ours = [entry_body(each, push.changes[each.name], now) for each in own if each.name in push.changes]
+    status: Json = {"conditions": [condition]} | ({"admissionChecks": [*ours, *others]} if ours or others else {})
     await client.apply(_WORKLOADS, {"metadata": _exactly(workload), "status": status}, manager=push.manager, subresource="status")
 
 

@@ -17,8 +17,7 @@ from kube import resources
 from kube.resources import Kind
 
 FOREIGN = "example.com/other"
-# Of waits that are over before the quota is given back Kueue 0.17.0 loses some: it takes a workload from its queue that it still
-# counts, and puts it nowhere ("already accounted in cache", pkg/scheduler/scheduler.go). On a busy machine a second is too short.
+# Long enough for Kueue to give the quota back meanwhile, on a busy machine, too: tests look at what is between two attempts.
 QUICK = {"limit": 1, "backoff": "3s", "maxBackoff": "3s"}
 
 

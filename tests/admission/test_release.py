@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from admission.model import Change, State
 from admission.release import Push, push
 from kube.kueue import Workload
 from kube.meta import decode
@@ -36,7 +37,7 @@ def pushed(given: Workload, own: tuple[str, ...] = ("capacity",)) -> Push | None
         pytest.param(waiting(), id="as soon as Kueue has noted it"),
         pytest.param(waiting(at="2026-09-01T12:30:00Z"), id="another check waits longer"),
         pytest.param(waiting(entry("foreign")), id="another's check is undecided"),
-        pytest.param(waiting(entry("second", "Ready")), id="another check of ours is Ready: we reset it ourselves"),
+        pytest.param(waiting(entry("second", "Ready")), id="another check of ours is Ready"),
     ],
 )
 def test_quota_goes_back_at_once(given: Workload) -> None:
@@ -44,6 +45,18 @@ def test_quota_goes_back_at_once(given: Workload) -> None:
     assert found is not None
     assert (found.condition, found.reason, found.reset) == ("Evicted", "AdmissionCheck", ())
     assert found.message == "Attempt 1 of 3 failed: x; no quota is held until the next try"
+
+
+def test_no_check_of_ours_is_left_in_a_state_that_would_act_in_the_next_reservation() -> None:
+    """Kueue's scheduler passes over a workload with a check in Retry, and looks at it no more when only that changes."""
+    given = waiting(entry("second", "Ready"), entry("third"), own=RETRY | {"retryCount": 1})
+    found = pushed(given, ("capacity", "second", "third"))
+    assert found is not None
+    words = "Attempt 1 of 3 failed: x; next try at 2026-09-01T12:00:00Z, no quota is held until then"
+    assert found.changes == {
+        "capacity": Change(State.PENDING, words, retries=2),
+        "second": Change(State.PENDING, "Waiting for quota"),
+    }
 
 
 def test_what_others_said_of_this_reservation_goes_with_it() -> None:

@@ -264,7 +264,7 @@ async def test_transition_time_moves_with_the_state_alone(world: World) -> None:
 
 
 async def test_a_backoff_without_quota(world: World) -> None:
-    """Kueue has noted when to requeue: first the eviction alone, then the entry with its count, and the request goes."""
+    """Kueue has noted when to requeue: the eviction and the entry with its count in one write, then the request goes."""
     retry = entry(state="Retry", requeueAfterSeconds=30, retryCount=1) | {"message": "Attempt 2 of 3 failed: x"}
     due, foreign = {"requeueAt": "2026-09-01T12:01:00Z"}, entry("foreign", "Ready", podSetUpdates=[{"name": "main"}])
     await world.requested(workload(checks=[entry(retryCount=1)]))
@@ -276,18 +276,16 @@ async def test_a_backoff_without_quota(world: World) -> None:
     assert [(c["type"], c["status"], c["reason"], c["lastTransitionTime"]) for c in status["conditions"]] == [
         ("Evicted", "True", "AdmissionCheck", "2026-09-01T12:00:00Z")
     ]
-    reset = "Reset to Pending after eviction. Previously: Ready"
+    reset, now = "Reset to Pending after eviction. Previously: Ready", "2026-09-01T12:00:00Z"
+    words = "Attempt 2 of 3 failed: x; next try at 2026-09-01T12:01:00Z, no quota is held until then"
     assert status["admissionChecks"] == [
-        entry("foreign", "Pending", podSetUpdates=[]) | {"message": reset, "lastTransitionTime": "2026-09-01T12:00:00Z"}
+        entry(retryCount=2, podSetUpdates=[]) | {"message": words, "lastTransitionTime": now},
+        entry("foreign", podSetUpdates=[]) | {"message": reset, "lastTransitionTime": now},
     ]
     assert world.recorder.told[-1] == ("EvictedForBackoff", "Attempt 2 of 3 failed: x; no quota is held until the next try")
 
-    await world.turn(with_requeue(workload(checks=[retry], conditions=EVICTED), due))
-    assert world.client.writes[1:] == ["apply workloads", "delete provisioningrequests", "delete podtemplates"]
-    assert world.client.managers[-1] == "corral-admission"
-    [written] = world.client.entries
-    assert (written["state"], written["retryCount"]) == ("Pending", 2)
-    assert "requeueAfterSeconds" not in written
+    await world.turn(with_requeue(workload(checks=status["admissionChecks"], conditions=EVICTED), due))
+    assert world.client.writes[1:] == ["delete provisioningrequests", "delete podtemplates"]
 
 
 def with_requeue(given: Workload, state: Json) -> Workload:
