@@ -86,8 +86,11 @@ class Inspector:
         facts = self._facts(mine, node, pool)
         found, words = verify.verdict(expected, facts)
         unchecked = False
-        if found is Verdict.SOUND and pool and pool.spec.readiness.health_check and _new(booking, node.metadata.name):
-            found, words, unchecked = self._checked(name, node.metadata.name, pool.spec.readiness.health_check)
+        there = self._state.pods_on(node.metadata.name)
+        used = any(mine & marks.bookings_on(pod.spec.node_selector) for pod in there)
+        check = pool.spec.readiness.health_check if pool else None
+        if found is Verdict.SOUND and check and not used and _new(booking, node.metadata.name):
+            found, words, unchecked = self._checked(name, node.metadata.name, check)
         on_it = marks.bookings_on(node.metadata.labels)
         return SeenNode(
             name=node.metadata.name,
@@ -97,7 +100,7 @@ class Inspector:
             quarantined=QUARANTINED_LABEL in node.metadata.labels,
             others=tuple(sorted(on_it - mine)),
             holds=verify.holds(expected.room, facts),
-            busy=any(is_stranger(pod, mine) for pod in self._state.pods_on(node.metadata.name)),
+            busy=any(is_stranger(pod, mine) for pod in there),
             launched=marks.launched(node),
             ready=node.ready,
             closed=node.spec.unschedulable,
@@ -151,10 +154,14 @@ def _of_ours(pod: core.Pod, mine: frozenset[str]) -> bool:
 
 
 def _new(booking: ours.Booking, node: str) -> bool:
-    """Whether it was not found sound before: who has passed the check once is not checked again."""
+    """Whether it was not found sound before: who has passed the check once is not checked again, though it is not Ready for a
+    moment. All that was launched before the booking was Provisioned had passed by then.
+    """
     if any(each.name == node for each in booking.spec.nodes):
         return booking.status.phase == "Joining"
-    return not any(each.node == node and each.state == "Ready" for each in booking.status.instances)
+    proven = booking.status.provisioned_at or ""
+    machines = (each for each in booking.status.instances if each.node == node)
+    return not any(each.state == "Ready" or each.launched_at < proven for each in machines)
 
 
 def _with_daemons(expected: verify.Expected, pool: ours.CapacityPool | None) -> verify.Expected:

@@ -39,7 +39,7 @@ _DEAD = (InstanceState.STOPPING, InstanceState.TERMINATED)
 
 
 def token(spec: BookingSpec, purchase: str, number: int) -> str:
-    """32 hex digits, unique to the n-th call (from 1) of one purchase of one attempt of one request; the last 8 are the number."""
+    """32 hex digits, unique to the n-th call (from 1) of one purchase of one attempt of one request. The last 8 are n."""
     text = "\0".join((spec.installation, spec.request.uid, str(spec.attempt), purchase, str(number)))
     return f"{hashlib.sha256(text.encode()).hexdigest()[:24]}{number:08x}"
 

@@ -112,6 +112,38 @@ async def test_a_node_counts_once_its_check_is_passed_and_is_replaced_when_it_fa
     assert api.of("bookings", "b").status.phase == "Provisioned"
 
 
+async def test_a_gang_that_runs_shares_no_node_with_a_check() -> None:
+    api, clock = _Jobs(), Clock()
+    state = fake_api.state(api, FakeCloud(api))
+    state.templates, state.jobs = Store(), api.stores.setdefault("jobs", Store())
+    state.templates.put(("default", "nccl"), decode(TEMPLATE, core.PodTemplate))
+    pool = fake_api.pool()
+    pool["spec"]["readiness"] = {"healthCheck": CHECK}
+    for plural, body in (
+        ("capacitypools", pool),
+        ("provisioningrequests", fake_api.request()),
+        ("workloads", fake_api.workload("QuotaReserved")),
+        ("bookings", booking(purchases=(purchase("od", 1),), deadline=7200).to_json()),
+    ):
+        api.put(plural, body)
+    reconciler = BookingReconciler(state, api, fake_api.recorder(api, clock), clock)  # type: ignore[arg-type]
+    await _turns(reconciler, api, clock)
+    _end(api, state, "n-i0", "Complete")
+    await _turns(reconciler, api, clock)
+    assert api.of("bookings", "b").status.phase == "Provisioned"
+    api.put("pods", fake_api.pod("w", "n-i0", selector={"b.booking.corral.dev/main": "true"}))
+
+    state.jobs.put(("default", api.jobs()["n-i0"]), None)  # a day later its time to be read is over
+    del api.objects["jobs", "default", api.jobs()["n-i0"]]
+    for ready in ("False", "True"):
+        node = api.objects["nodes", "", "n-i0"]
+        api.put("nodes", {**node, "status": {**node["status"], "conditions": [{"type": "Ready", "status": ready}]}})
+        for _ in range(4):
+            clock.pass_by(max(0.1, (await reconciler.reconcile("b")).requeue_after or 0.0))
+    assert api.jobs() == {}
+    assert [each.state for each in api.of("bookings", "b").status.instances] == ["Ready"]
+
+
 def _end(api: _Jobs, state: Any, node: str, how: str) -> None:
     name = api.jobs()[node]
     conditions = [{"type": how, "status": "True"}]
