@@ -18,20 +18,33 @@ class Lines:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="lines", daemon=True)
+        self._lines: list[Line] = []
         self._thread.start()
 
     def add(self, target: int) -> "Line":
         """A line to that port of 127.0.0.1, open."""
         line = Line(target)
         asyncio.run_coroutine_threadsafe(line.serve(), self.loop).result(10)
+        self._lines.append(line)
         return line
 
     def set(self, line: "Line", state: State) -> None:
         self.loop.call_soon_threadsafe(line.turn, state)
 
     def close(self) -> None:
+        """Ends all lines with their connections."""
+        asyncio.run_coroutine_threadsafe(self._end(), self.loop).result(10)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(10)
+        self.loop.close()
+
+    async def _end(self) -> None:
+        for line in self._lines:
+            line.end()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 class Line:
@@ -46,6 +59,11 @@ class Line:
 
     async def serve(self) -> None:
         self._server = await asyncio.start_server(self._join, "127.0.0.1", self.port)
+
+    def end(self) -> None:
+        self.turn("cut")
+        if self._server:
+            self._server.close()
 
     def turn(self, state: State) -> None:
         """A cut ends all connections there are, and each new one."""
