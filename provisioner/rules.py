@@ -179,8 +179,8 @@ def _ordered(view: View, launch: Launch | None) -> Step | None:
 
 
 def quarantine(view: View) -> Step | None:
-    """Keep bad and sick nodes out of every plan, and new pods off them; what runs there goes on."""
-    bad = {node.name for each in view.status.instances if each.state == "Bad" and (node := view.node_of(each))}
+    """Keep bad and sick nodes and those to be ended out of every plan, and new pods off them; what runs there goes on."""
+    bad = {node.name for each in view.status.instances if each.state in ("Bad", "Terminating") and (node := view.node_of(each))}
     sick = {node.name for node in view.seen.nodes.values() if node.verdict is Verdict.SICK and node.touched}
     fresh = sorted(name for name in bad | sick if not view.seen.nodes[name].quarantined)
     return Quarantine(tuple(fresh)) if fresh else None

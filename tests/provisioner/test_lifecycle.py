@@ -339,6 +339,18 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         "quarantine",
         Quarantine(("n1",)),
     ),
+    "one too many is closed before it is ended: the gang's pods could land there": (
+        ONE,
+        status(
+            "Provisioned",
+            launches=(launch("Answered"),),
+            instances=(machine("i1", "Terminating", node="n1"), BOTH_READY[1]),
+        ),
+        seen(node("n1", "i1"), node("n2", "i2"), instances=TWO, owner=Owner.ADMITTED),
+        0,
+        "quarantine",
+        Quarantine(("n1",)),
+    ),
     "then replaced": (
         ONE,
         status("Joining", launches=(launch("Answered", count=1),), instances=(BAD,), message="0 of 1 nodes ready"),
