@@ -60,6 +60,13 @@ def in_zone(subnets: Iterable[Subnet], zone: str) -> tuple[Subnet, ...]:
     return tuple(sorted((each for each in subnets if each.zone == zone), key=lambda each: (-each.size, each.id)))
 
 
+def zone_name(subnets: Iterable[Subnet], zone: str, zone_id: str) -> str:
+    """The account's own name of a zone that may be told in another account's: ids are the same in all. Without a subnet
+    there, and when its name means another zone here, its id stands for it."""
+    names = {each.zone_id: each.zone for each in subnets if each.zone_id}
+    return names.get(zone_id) or (zone_id if zone_id and zone in names.values() else zone)
+
+
 def template(answer: Mapping[str, Any]) -> Template:
     """From an item of LaunchTemplateVersions."""
     data: Mapping[str, Any] = answer.get("LaunchTemplateData") or {}

@@ -19,7 +19,7 @@ class Cached(Generic[T]):
         self._read, self._seconds = read, seconds
         self._lock = asyncio.Lock()
         self._value: tuple[T, float] | None = None
-        self._due = 0.0
+        self._due, self._drops = 0.0, 0
 
     async def get(self) -> T:
         """Raises CloudError when there is no answer, and none from earlier that would do."""
@@ -27,9 +27,10 @@ class Cached(Generic[T]):
             now = asyncio.get_running_loop().time()
             if self._value is not None and now < self._due:
                 return self._value[0]
+            drops = self._drops
             try:
                 self._value = (await self._read(), now)
-                self._due = now + self._seconds
+                self._due = now + self._seconds if drops == self._drops else 0.0
             except CloudError as error:
                 if self._value is None or error.kind is ErrorKind.CONFIG or now - self._value[1] > STALE:
                     raise
@@ -37,5 +38,5 @@ class Cached(Generic[T]):
             return self._value[0]
 
     def drop(self) -> None:
-        """The next answer is a fresh one."""
-        self._due = 0.0
+        """Who asks from now on gets an answer that was asked for after now."""
+        self._due, self._drops = 0.0, self._drops + 1

@@ -28,7 +28,7 @@ MOST_PAGES = 200
 CONNECT_LIMIT = 60.0
 """Seconds that the import of boto3 and the making of a client may take."""
 _BARE = "NoCredentialsError"
-"""A client that found no credentials when it was made never looks again, so another is made (botocore, `session.create_client`)."""
+"""A client that found no credentials when it was made never looks again, so another is made (botocore, `create_client`)."""
 _making = threading.Lock()
 _sessions: list[Any] = []
 """One at most, for all clients: it keeps the parsed models of the services."""

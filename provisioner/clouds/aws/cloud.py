@@ -1,7 +1,7 @@
 """EC2 as a Cloud: one pool's provider in one account."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from capacity.model import Labels
 from kube.providers import AwsProvider
@@ -119,15 +119,16 @@ class AwsCloud:
         """EC2 doesn't tell its stock; the quota is an upper limit where it can be read. What has no price isn't sold."""
         zones = sorted({each.zone for each in facts.subnets})
         sold = [kind for kind in types if prices.hourly(kind.name, self._provider.prices) is not None]
-        return tuple(ZoneStock(kind.name, zone, self._within_quota(kind, facts.quotas)) for kind in sold for zone in zones)
+        return tuple(ZoneStock(kind.name, zone, self._within_quota(kind, facts)) for kind in sold for zone in zones)
 
-    def _within_quota(self, kind: InstanceType, quotas: Mapping[str, int]) -> int | None:
-        """How many more instances the quota allows as far as our own are concerned."""
-        quota = quotas.get(preflight.quota_code(kind.name))
-        if quota is None:
+    def _within_quota(self, kind: InstanceType, facts: preflight.Facts) -> int | None:
+        """How many more instances the quota allows as far as our own of the pool's types are concerned."""
+        code = preflight.quota_code(kind.name)
+        if code not in facts.quotas:
             return None
-        running = sum(each.shape == kind.name and not each.reservation and each.state in _ALIVE for each in self._ours)
-        return max(0, quota // kind.cpus - running)
+        cpus = {each.name: each.cpus for each in facts.types if preflight.quota_code(each.name) == code}
+        used = sum(cpus.get(each.shape, 0) for each in self._ours if not each.reservation and each.state in _ALIVE)
+        return max(0, facts.quotas[code] - used) // kind.cpus
 
     async def _inspect(self, wanted: Wanted) -> preflight.Facts:
         look = Inspection(self._calls, self._provider)

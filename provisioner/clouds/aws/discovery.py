@@ -1,7 +1,7 @@
 """Reads of one pool's account, each kept as long as it stays true: from seconds for reservations to hours for instance types."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kube.providers import AwsProvider
@@ -71,7 +71,12 @@ class Discovery:
     async def _read_held(self, names: tuple[str, ...]) -> tuple[Held, ...]:
         """All of the account: a call for ids fails whole for one that isn't there any more."""
         found = await self._calls.pages(Op.RESERVATIONS, "CapacityReservations", MaxResults=1000)
-        held = tuple(each for each in map(reservations.parse, found) if each.id in names)
+        subnets = await self.subnets.get()
+        held = tuple(
+            replace(each, zone=account.zone_name(subnets, each.zone, each.zone_id))
+            for each in map(reservations.parse, found)
+            if each.id in names
+        )
         self.last |= {each.id: each for each in held}
         return held
 

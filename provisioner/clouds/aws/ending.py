@@ -42,8 +42,8 @@ async def _all(calls: Calls, ids: Sequence[str]) -> dict[str, CloudError]:
 
 
 async def _batch(calls: Calls, ids: Sequence[str]) -> dict[str, CloudError]:
-    """The ids that were refused. The error mostly names the culprits: those that aren't known need no second call; others, and all
-    where none is named, are tried alone."""
+    """The ids that were refused. The error mostly names the culprits: those that aren't known need no second call, others are
+    tried alone, and so is each where none is named."""
     if not ids:
         return {}
     try:

@@ -10,21 +10,17 @@ from typing import Any
 
 from provisioner.clouds.base import CloudError, ErrorKind
 
+NO_ADDRESSES = "InsufficientFreeAddressesInSubnet"
 _CODES: Mapping[ErrorKind, frozenset[str]] = {
     ErrorKind.CAPACITY: frozenset(
         {
-            "InsufficientInstanceCapacity",
-            "InsufficientCapacity",
-            "InsufficientHostCapacity",
             "InsufficientCapacityOnHost",
             "UnfulfillableCapacity",
             "Unsupported",  # the type isn't offered in this zone: another may do
         }
     ),
     ErrorKind.RESERVATION_FULL: frozenset({"ReservationCapacityExceeded", "InsufficientReservedInstanceCapacity"}),
-    ErrorKind.QUOTA: frozenset(
-        {"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxFleetCountExceeded", "InsufficientFreeAddressesInSubnet"}
-    ),
+    ErrorKind.QUOTA: frozenset({"MaxFleetCountExceeded", NO_ADDRESSES}),
     ErrorKind.THROTTLED: frozenset(
         {
             "RequestLimitExceeded",
@@ -39,7 +35,17 @@ _CODES: Mapping[ErrorKind, frozenset[str]] = {
     ),
     ErrorKind.NOT_FOUND: frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "IdempotentInstanceTerminated"}),
     ErrorKind.UNKNOWN: frozenset(
-        {"InternalError", "InternalFailure", "ServerInternal", "ServiceUnavailable", "Unavailable", "RequestTimeout"}
+        {
+            "InternalError",
+            "InternalFailure",
+            "ServerInternal",
+            "ServiceUnavailable",
+            "Unavailable",
+            "RequestTimeout",
+            "RequestExpired",  # with credentials that are renewed by themselves, as the next two
+            "ExpiredToken",
+            "ExpiredTokenException",
+        }
     ),
 }
 _KIND = {code: kind for kind, codes in _CODES.items() for code in codes}
@@ -47,6 +53,10 @@ DRY_RUN_ALLOWED = "DryRunOperation"
 """An error that is none: the call would have been allowed."""
 _RESERVATION_GONE = "InvalidCapacityReservationState"  # .Unavailable: being reclaimed, or ended between our look and our call
 
+_FAMILIES: tuple[tuple[re.Pattern[str], ErrorKind], ...] = (
+    (re.compile(r"Insufficient\w*Capacity"), ErrorKind.CAPACITY),  # Instance, Host, Address, Volume
+    (re.compile(r"\w*LimitExceeded"), ErrorKind.QUOTA),  # Vcpu, Instance, Volume, NetworkInterface
+)
 _TEXTS: tuple[tuple[re.Pattern[str], ErrorKind], ...] = (
     (re.compile(r"does not have sufficient compatible and available capacity", re.IGNORECASE), ErrorKind.RESERVATION_FULL),
     (re.compile(r"do not have sufficient .* capacity|insufficient capacity", re.IGNORECASE), ErrorKind.CAPACITY),
@@ -57,7 +67,6 @@ _SETTINGS = frozenset(
     {
         "NoCredentialsError",
         "PartialCredentialsError",
-        "CredentialRetrievalError",
         "NoRegionError",
         "InvalidRegionError",
         "ProfileNotFound",
@@ -80,6 +89,9 @@ def classify(code: str, message: str, status: int = 400) -> ErrorKind:
         return _KIND[code]
     if code.startswith(_RESERVATION_GONE):
         return ErrorKind.RESERVATION_FULL
+    for pattern, kind in _FAMILIES:
+        if pattern.fullmatch(code):
+            return kind
     for pattern, kind in _TEXTS:
         if pattern.search(message):
             return kind
@@ -109,7 +121,10 @@ def of_fleet(errors: Iterable[Mapping[str, Any]]) -> CloudError:
 
 
 def hinted(error: CloudError, zone: str, zones: Iterable[str]) -> CloudError:
-    """The same error; where the cloud suggests other zones, the message says which of them are among `zones`, the pool's own."""
+    """The same error; where the cloud suggests other zones, the message says which of them are among `zones`, the pool's own, and
+    where a subnet is full, what to do."""
+    if NO_ADDRESSES in error.message:
+        return CloudError(error.kind, f"{error.message} Free some, or add a subnet of {zone} to provider.aws.subnetIDs.")
     ours = sorted({*_ZONE.findall(error.message)} & {*zones} - {zone})
     if error.kind is not ErrorKind.CAPACITY or not ours:
         return error

@@ -11,7 +11,6 @@ from provisioner.clouds.aws.operations import Op
 from provisioner.clouds.aws.orders import Launch, Site
 from provisioner.clouds.base import CloudError, ErrorKind, Instance, Order
 
-NO_ADDRESSES = "InsufficientFreeAddressesInSubnet"
 JITTER = 5.0
 """Seconds over which launches into a contended reservation are spread."""
 _OPEN = (ErrorKind.UNKNOWN, ErrorKind.THROTTLED)
@@ -68,7 +67,7 @@ class Launcher:
             try:
                 found = await self._made(order, site, orders.run(order, site, number, count, min(subnet, last)))
             except CloudError as error:
-                if NO_ADDRESSES not in error.message or subnet >= last:
+                if errors.NO_ADDRESSES not in error.message or subnet >= last:
                     raise
                 self._subnet[key] = subnet + 1
             else:

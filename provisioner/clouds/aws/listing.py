@@ -37,7 +37,7 @@ class Listing:
     async def instances(self, tags: Labels, zone_ids: Mapping[str, str]) -> tuple[Instance, ...]:
         """All with these tags; `zone_ids` maps the account's zone names to ids. Raises CloudError."""
         raw = await self._listed(tags)
-        events = await self._events.get() if raw else {}
+        events = await self._announced() if raw else {}
         found = [self._instance(each, zone_ids, events) for each in raw]
         mine = [each for each in found if tags.items() <= dict(each.tags).items()]
         if await self._look_for_places([each for each in mine if machines.awaits_topology(each)]):
@@ -47,6 +47,13 @@ class Listing:
     def _instance(self, told: Mapping[str, Any], zone_ids: Mapping[str, str], events: Events) -> Instance:
         made = machines.instance(told, zone_ids, self._places.get(told["InstanceId"], {}))
         return replace(made, announced=events[made.id]) if made.id in events else made
+
+    async def _announced(self) -> Events:
+        """Machines are listed though their events can't be read."""
+        try:
+            return await self._events.get()
+        except CloudError:
+            return {}
 
     async def _read_events(self) -> Events:
         """Of all instances of the account that have any. What may not be read is not there."""
@@ -61,19 +68,19 @@ class Listing:
 
     def drop(self) -> None:
         """What is listed from now on was asked for after now."""
-        self._lists.clear()
+        self._lists = {}
 
     async def _listed(self, tags: Labels) -> list[Mapping[str, Any]]:
         wide = {TAG_INSTALLATION: tags[TAG_INSTALLATION]} if TAG_INSTALLATION in tags else tags
         key = tuple(sorted(wide.items()))
         async with self._lock:
-            asked = asyncio.get_running_loop().time()
-            at, found = self._lists.get(key, (float("-inf"), []))
+            asked, lists = asyncio.get_running_loop().time(), self._lists
+            at, found = lists.get(key, (float("-inf"), []))
             if asked - at >= FRESH:
                 filters = [{"Name": f"tag:{name}", "Values": [value]} for name, value in key]
                 calls = await self._calls.pages(Op.INSTANCES, "Reservations", Filters=filters, MaxResults=1000)
                 found = [each for call in calls for each in call.get("Instances") or ()]
-                self._lists[key] = (asked, found)
+                lists[key] = (asked, found)  # nobody's, if it was dropped meanwhile
             return found
 
     async def _look_for_places(self, waiting: Sequence[Instance]) -> bool:

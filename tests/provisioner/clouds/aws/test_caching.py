@@ -35,6 +35,15 @@ async def test_those_who_ask_at_once_share_one_call_until_it_is_old() -> None:
 
 
 @pytest.mark.looptime
+async def test_an_answer_that_was_dropped_while_it_was_on_its_way_serves_nobody_who_asks_later() -> None:
+    cached = Cached(Source().read, 60)
+    early = asyncio.create_task(cached.get())
+    await asyncio.sleep(0.5)
+    cached.drop()
+    assert (await early, await cached.get(), await cached.get()) == (1, 2, 2)
+
+
+@pytest.mark.looptime
 async def test_an_answer_serves_on_while_the_cloud_is_silent_but_not_for_ever() -> None:
     source = Source()
     cached = Cached(source.read, 60)

@@ -34,6 +34,9 @@ from provisioner.clouds.base import CloudError, ErrorKind
         pytest.param("InvalidCapacityReservationId.NotFound", "does not exist", 400, ErrorKind.CONFIG, id="wrong account"),
         pytest.param("VcpuLimitExceeded", "You have requested more vCPU capacity", 400, ErrorKind.QUOTA, id="quota"),
         pytest.param("MaxFleetCountExceeded", "", 400, ErrorKind.QUOTA, id="fleets"),
+        pytest.param("NetworkInterfaceLimitExceeded", "", 400, ErrorKind.QUOTA, id="a quota of something else"),
+        pytest.param("InsufficientVolumeCapacity", "", 500, ErrorKind.CAPACITY, id="a lack of something else"),
+        pytest.param("ExpiredToken", "", 400, ErrorKind.UNKNOWN, id="credentials that are renewed"),
         pytest.param("InsufficientFreeAddressesInSubnet", "", 400, ErrorKind.QUOTA, id="subnet"),
         pytest.param("RequestLimitExceeded", "Request limit exceeded.", 503, ErrorKind.THROTTLED, id="runs-on-29"),
         pytest.param("IdempotentParameterMismatch", "", 400, ErrorKind.CONFIG, id="runs-on-251"),
@@ -99,5 +102,7 @@ def test_the_zones_that_the_cloud_suggests_are_named_where_the_pool_has_them() -
     ours: Any = ("us-east-1a", "us-east-1b", "us-east-1c")
     hinted = errors.hinted(CloudError(ErrorKind.CAPACITY, words), "us-east-1a", ours)
     assert hinted.message == f"{words} (of the pool's zones it suggests us-east-1b)"
+    full = CloudError(ErrorKind.QUOTA, "InsufficientFreeAddressesInSubnet: not enough free addresses in subnet 'subnet-0a'.")
+    assert errors.hinted(full, "us-east-1a", ours).message.endswith("add a subnet of us-east-1a to provider.aws.subnetIDs.")
     quota = CloudError(ErrorKind.QUOTA, words)
     assert errors.hinted(quota, "us-east-1a", ours) is quota

@@ -254,6 +254,21 @@ def test_a_template_whose_groups_stand_in_its_first_interface() -> None:
     assert (beside.groups, beside.outside, beside.has_interfaces) == (("sg-2",), ("sg-2",), False)
 
 
+@pytest.mark.parametrize(
+    ("zone", "zone_id", "name"),
+    [
+        pytest.param("us-east-1a", "use1-az6", "us-east-1a", id="own"),
+        pytest.param("us-east-1c", "use1-az6", "us-east-1a", id="another account's name"),
+        pytest.param("us-east-1a", "use1-az2", "use1-az2", id="a name that means another zone here"),
+        pytest.param("us-east-1c", "use1-az2", "us-east-1c", id="no subnet there"),
+        pytest.param("us-east-1a", "", "us-east-1a", id="no id told"),
+    ],
+)
+def test_zones_are_the_same_by_id_alone(zone: str, zone_id: str, name: str) -> None:
+    subnets = [account.Subnet("s1", "us-east-1a", "use1-az6", 9, 16), account.Subnet("s2", "us-east-1b", "use1-az1", 9, 16)]
+    assert account.zone_name(subnets, zone, zone_id) == name
+
+
 def test_the_largest_subnet_of_the_zone_comes_first_whatever_is_free() -> None:
     def subnet(name: str, block: str, free: int, zone: str = "a") -> account.Subnet:
         return account.subnet(
