@@ -1,4 +1,8 @@
-"""Keeps a Store equal to one collection of the API server: streaming list, then watch; the whole again when the server forgot.
+"""Keeps a Store equal to one collection of the API server: streaming list, then watch; the whole again when the server forgot
+or was away.
+
+A version is not resumed from after the server was away: it may have come back with an older etcd snapshot. Kubernetes 1.36 takes
+a version from its future without an error, and sends nothing that is written until its own has passed it.
 
 Kubernetes' WatchList (KEP-3157) is used where it is on: one watch sends the present objects first, up to a bookmark annotated
 `k8s.io/initial-events-end`. Where it is off (answer 400 or 422) a paged list and a plain watch take its place.
@@ -117,6 +121,8 @@ class Reflector(Generic[T]):
             except Gone:
                 self._version = ""
             except (ApiError, TransportError, TimeoutError) as error:
+                if not isinstance(error, ApiError):
+                    self._version = ""
                 if self._optional and isinstance(error, NotFound):
                     await self._without_it()
                     continue
