@@ -21,6 +21,7 @@ from provisioner import checkups, launches, marks, tellings
 from provisioner.clouds.base import CloudError, ErrorKind
 from provisioner.disruption import is_stranger
 from provisioner.evictions import empty
+from provisioner.inspecting import NODES_BY_PROVIDER
 from provisioner.lifecycle import next_step
 from provisioner.observing import Observer
 from provisioner.settings import ProvisionerSettings
@@ -147,16 +148,15 @@ class BookingReconciler:
 
     async def _terminate(self, booking: ours.Booking, ids: tuple[str, ...], rule: str) -> Result:
         """After a last live look for pods: stores may lag, and what runs is sacred, a stranger's pod as well."""
-        free = [each for each in booking.status.instances if each.id in ids and not await self._in_use(each.node)]
+        free = [each for each in booking.status.instances if each.id in ids and not await self._in_use(each)]
         by_pool: dict[str, list[str]] = {}
         for each in free:
             bought = next((one for one in booking.spec.purchases if one.name == each.purchase), booking.spec.purchases[0])
             by_pool.setdefault(bought.pool, []).append(each.id)
-        for pool, wanted in sorted(by_pool.items()):
-            await self._end(pool, wanted)
+        asked = [await self._end(pool, wanted) for pool, wanted in sorted(by_pool.items())]
         self.observer.forget(booking.metadata.name)
         crash_point(rule)
-        return Result(requeue_after=float(self._terms.poll) if len(free) < len(ids) else 1.0)
+        return Result(requeue_after=1.0 if len(free) == len(ids) and all(asked) else float(self._terms.poll))
 
     async def _with_pods(self, booking: ours.Booking, step: CheckUp | Drain, rule: str) -> Result:
         """What is done by pods or to them takes a while to be seen."""
@@ -176,22 +176,28 @@ class BookingReconciler:
             if held:
                 _log.info("pods stay on a node that is drained", node=name, booking=booking.metadata.name, pods=held)
 
-    async def _in_use(self, node: str) -> bool:
-        if not node:
-            return False
-        found = await self._client.list(_POD, field_selector=f"spec.nodeName={node}")
-        return any(is_stranger(decode(each, core.Pod)) for each in found)
+    async def _in_use(self, machine: ours.BookedInstance) -> bool:
+        """Its node may have joined after the booking had given up on it."""
+        names = {machine.node, *(each.metadata.name for each in self._state.nodes.by(NODES_BY_PROVIDER, machine.provider_id))}
+        for name in sorted(filter(None, names)):
+            found = await self._client.list(_POD, field_selector=f"spec.nodeName={name}")
+            if any(is_stranger(decode(each, core.Pod)) for each in found):
+                return True
+        return False
 
-    async def _end(self, pool: str, ids: list[str]) -> None:
+    async def _end(self, pool: str, ids: list[str]) -> bool:
+        """Whether the cloud took it."""
         cloud = self._state.clouds.get(pool)
         if cloud is None:
             _log.warning("no cloud is known to end machines in; it is tried again", pool=pool, ids=ids)
-            return
+            return False
         try:
             await cloud.terminate(ids)
         except CloudError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 _log.warning("termination failed; it is tried again", pool=pool, ids=ids, kind=error.kind, error=error.message)
+                return False
+        return True
 
     async def _drop(self, booking: ours.Booking) -> None:
         """The object goes first, held by the finalizer, then the finalizer: a crash between leaves it to the next turn."""

@@ -1,5 +1,6 @@
 """The reconciler against an API server and a cloud in memory."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -210,6 +211,40 @@ async def test_before_a_machine_ends_its_pods_are_looked_up_live() -> None:
     here.api.remove("pods", "w", "team")
     await here.until("Released")
     assert here.cloud.terminated == ["i1", "i0"]
+
+
+async def test_a_machine_that_never_counted_as_joined_is_looked_at_as_well() -> None:
+    here = Setting(purchases=(purchase("od", 1),))
+    here.api.lag = {"nodes", "pods"}
+    await here.until("Joining")
+    here.api.put("workloads", fake_api.workload("Finished"))
+    await here.until("Failing")
+    assert [each.node for each in here.status.instances] == [""]
+    here.api.lag = {"pods"}
+    here.api.put("nodes", here.api.objects["nodes", "", "n-i0"])
+    here.api.put("pods", fake_api.pod("tolerates-all", "n-i0"))
+
+    for _ in range(12):
+        await here.turn()
+
+    assert here.cloud.terminated == []
+
+
+async def test_a_cloud_that_refuses_to_end_machines_is_not_asked_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Setting(purchases=(purchase("od", 1),))
+    await here.until("Provisioned")
+    here.api.put("workloads", fake_api.workload("Finished"))
+    asked = list[Any]()
+
+    async def refuse(ids: Any) -> None:
+        asked.append(here.clock.now)
+        raise CloudError(ErrorKind.THROTTLED, "slower")
+
+    monkeypatch.setattr(here.cloud, "terminate", refuse)
+    while len(asked) < 3:
+        await here.turn()
+
+    assert min((later - sooner).total_seconds() for sooner, later in itertools.pairwise(asked)) >= 5
 
 
 async def test_an_odd_404_is_not_absence(monkeypatch: pytest.MonkeyPatch) -> None:
