@@ -19,6 +19,8 @@ from e2e.chaos.strikes import Strikes, second_installation
 from e2e.controlplane.cluster import RUNS, ControlPlane
 
 OUT = Path("bench/results/chaos")
+MOST = 300.0
+"""Seconds that a strike under way may take to its end."""
 DIRECTORY = RUNS / f"chaos-{os.getpid()}"
 
 
@@ -48,14 +50,18 @@ def play(house: House, minutes: float, seed: int, only: Sequence[str]) -> tuple[
         lanes.append(Strikes(name, run, house, ledger, strikes))
     for thread in (watcher, users, *lanes):
         thread.start()
-    for thread in (users, *lanes):
-        thread.join()
-    let_finish(run, ledger, gangs)
-    watcher.closed.set()
-    watcher.join()
-    leave(Steady(run, house.plane.kubeconfig), gangs)
-    found = [*left_over(run, house, theirs), *missing(house, theirs)]
-    run.over.set()
+    try:
+        for thread in (users, *lanes):
+            thread.join()
+        let_finish(run, ledger, gangs)
+        watcher.closed.set()
+        watcher.join()
+        leave(Steady(run, house.plane.kubeconfig), gangs)
+        found = [*left_over(run, house, theirs), *missing(house, theirs)]
+    finally:
+        run.over.set()
+        for thread in lanes:
+            thread.join(MOST)  # nobody starts programs any more when they are stopped
     struck = [strike for lane in lanes for strike in lane.struck]
     failed = [f"a strike failed: {words}" for lane in lanes for words in lane.failed]
     machines = len(house.cloud.machines()) - len(theirs)
