@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from admission.release import REJECTED
 from corral.asked import Standing, held, since, standing, told
 from corral.facts import Facts
 from corral.pools import allowed, figures
@@ -39,13 +40,16 @@ def _lines(facts: Facts) -> Iterator[str]:
 
 
 def _inactive(facts: Facts) -> Iterator[str]:
-    """By a check, or deactivated for another reason: by its user, say (Kueue v0.17.0 joins `Deactivated` with the cause)."""
+    """By a check, or deactivated for another reason: by its user, say (Kueue v0.17.0 joins `Deactivated` with the cause). What
+    is evicted already, as in a backoff, keeps that reason.
+    """
     evicted, meta = facts.workload.condition("Evicted"), facts.workload.metadata
-    if evicted is None or evicted.reason.endswith("AdmissionCheck"):
+    if evicted is None or evicted.reason == REJECTED:
         yield f"REJECTED {_age(facts, evicted)}: {facts.rejection or _text(evicted)}"
         yield "  to do: correct what is named, then try again:"
     else:
-        yield f"DEACTIVATED {_age(facts, evicted)}: {_text(evicted)}"
+        between = "between two attempts: " if evicted.reason == "AdmissionCheck" else ""
+        yield f"DEACTIVATED {_age(facts, evicted)}: {between}{_text(evicted)}"
         yield "  to do: try again:"
     yield f"    kubectl patch workloads.kueue.x-k8s.io {meta.name} -n {meta.namespace}"
     yield """    --type merge -p '{"spec":{"active":true}}'"""

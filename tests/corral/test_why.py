@@ -350,6 +350,7 @@ async def test_a_job_that_runs_without_us() -> None:
     [
         pytest.param("DeactivatedDueToAdmissionCheck", "REJECTED", "correct what is named, then try again:", id="by a check"),
         pytest.param("Deactivated", "DEACTIVATED", "try again:", id="by its user"),
+        pytest.param("AdmissionCheck", "DEACTIVATED", "try again:", id="by its user, during a backoff"),
     ],
 )
 async def test_who_deactivated_it(reason: str, word: str, to_do: str) -> None:
