@@ -24,7 +24,7 @@ class Subnet:
 class Template:
     """One version of a launch template. `preference` is its own for capacity reservations, `efas` how many it sets up itself.
 
-    `groups` are its security groups, `outside` those that stand beside its interfaces, not in them.
+    `groups` are its security groups, `outside` those that stand beside its interfaces, not in them. `owner` is the account.
     """
 
     id: str
@@ -40,6 +40,7 @@ class Template:
     market: str = ""
     placement_group: str = ""
     instance_type: str = ""
+    owner: str = ""
 
 
 def subnet(answer: Mapping[str, Any]) -> Subnet:
@@ -88,6 +89,7 @@ def template(answer: Mapping[str, Any]) -> Template:
         market=(data.get("InstanceMarketOptions") or {}).get("MarketType") or "",
         placement_group=placement.get("GroupName") or placement.get("GroupId") or "",
         instance_type=data.get("InstanceType") or "",
+        owner=(answer.get("CreatedBy") or "").removeprefix("arn:").partition("::")[2].partition(":")[0],
     )
 
 

@@ -75,7 +75,7 @@ class AwsCloud:
             raise
         finally:
             self._listing.drop()
-            self._discovery.forget_reservations()
+            self._discovery.reservations.drop()
         self._born = {each: at for each, at in self._born.items() if now - at < YOUNG} | {each.id: now for each in found}
         if order.reservation and (held := self._discovery.last.get(order.reservation)):
             self._ceilings.launched(held.id, held.available, len(found), now)
@@ -94,7 +94,7 @@ class AwsCloud:
             await ending.terminate(self._calls, ids, young)
         finally:
             self._listing.drop()
-            self._discovery.forget_reservations()
+            self._discovery.reservations.drop()
 
     async def close(self) -> None:
         await self._calls.close()
@@ -122,13 +122,13 @@ class AwsCloud:
         return tuple(ZoneStock(kind.name, zone, self._within_quota(kind, facts)) for kind in sold for zone in zones)
 
     def _within_quota(self, kind: InstanceType, facts: preflight.Facts) -> int | None:
-        """How many more instances the quota allows as far as our own of the pool's types are concerned."""
+        """How many more instances the quota allows besides reservations and our own, as far as they are of the pool's types."""
         code = preflight.quota_code(kind.name)
         if code not in facts.quotas:
             return None
         cpus = {each.name: each.cpus for each in facts.types if preflight.quota_code(each.name) == code}
         used = sum(cpus.get(each.shape, 0) for each in self._ours if not each.reservation and each.state in _ALIVE)
-        return max(0, facts.quotas[code] - used) // kind.cpus
+        return max(0, facts.quotas[code] - facts.promised.get(code, 0) - used) // kind.cpus
 
     async def _inspect(self, wanted: Wanted) -> preflight.Facts:
         look = Inspection(self._calls, self._provider)
@@ -136,6 +136,7 @@ class AwsCloud:
         types = tuple((await self._discovery.types(wanted.shapes or {each.shape for each in held})).values())
         template, subnets = await self._discovery.template.get(), await self._discovery.subnets.get()
         declared = self._provider.prices
+        everything = await look.maybe("reservations", self._discovery.reservations.get(), ()) if wanted.on_demand else ()
         return preflight.Facts(
             template=template,
             wanted_subnets=self._provider.subnet_ids,
@@ -146,6 +147,7 @@ class AwsCloud:
             unpriced=tuple(each.name for each in types if wanted.on_demand and prices.hourly(each.name, declared) is None),
             groups=await look.groups(template),
             quotas=await look.quotas(types) if wanted.on_demand else {},
+            promised=preflight.promised(everything, types, template.owner),
             scaling=await look.scaling(),
             strangers=await look.strangers(types),
             denied=await self._denied(look, types[0], subnets[0].zone) if subnets and types else "",
@@ -186,7 +188,7 @@ class AwsCloud:
     async def _reservation(self, identity: str | None) -> Held | None:
         """As it was seen last: what matters of it here doesn't change."""
         if identity and identity not in self._discovery.last:
-            await self._discovery.held(Wanted(reservations=(identity,)))
+            await self._discovery.reservations.get()
         return self._discovery.last.get(identity or "")
 
 

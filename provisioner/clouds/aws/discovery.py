@@ -36,7 +36,7 @@ class Discovery:
         self.subnets = Cached(self._subnets, 60.0)
         self.template = Cached(self._template, MINUTES)
         self._types: dict[tuple[str, ...], Cached[Mapping[str, InstanceType]]] = {}
-        self._held: dict[tuple[str, ...], Cached[tuple[Held, ...]]] = {}
+        self.reservations = Cached(self._reservations, SECONDS)
         self._places: dict[tuple[str, ...], Cached[Places]] = {}
         self.last: dict[str, Held] = {}
 
@@ -47,17 +47,14 @@ class Discovery:
 
     async def held(self, wanted: Wanted) -> tuple[Held, ...]:
         """The reservations that are wanted and there, usable or not."""
-        key = tuple(sorted(wanted.reservations))
-        return await self._held.setdefault(key, Cached(lambda: self._read_held(key), SECONDS)).get() if key else ()
+        if not wanted.reservations:
+            return ()
+        return tuple(each for each in await self.reservations.get() if each.id in wanted.reservations)
 
     async def places(self, held: Sequence[Held]) -> Places:
         key = tuple(sorted(each.id for each in held if not each.why))
         blocks = any(each.block for each in held)
         return await self._places.setdefault(key, Cached(lambda: self._read_places(key, blocks), MINUTES)).get()
-
-    def forget_reservations(self) -> None:
-        for each in self._held.values():
-            each.drop()
 
     # --- the calls ------------------------------------------------------------------------------------------------------
 
@@ -68,14 +65,12 @@ class Discovery:
         )
         return {kind.name: kind for kind in map(shapes.parse, found)}
 
-    async def _read_held(self, names: tuple[str, ...]) -> tuple[Held, ...]:
+    async def _reservations(self) -> tuple[Held, ...]:
         """All of the account: a call for ids fails whole for one that isn't there any more."""
         found = await self._calls.pages(Op.RESERVATIONS, "CapacityReservations", MaxResults=1000)
         subnets = await self.subnets.get()
         held = tuple(
-            replace(each, zone=account.zone_name(subnets, each.zone, each.zone_id))
-            for each in map(reservations.parse, found)
-            if each.id in names
+            replace(each, zone=account.zone_name(subnets, each.zone, each.zone_id)) for each in map(reservations.parse, found)
         )
         self.last |= {each.id: each for each in held}
         return held

@@ -28,13 +28,13 @@ class Inspection:
         if not template.groups:
             return ()
         call = self._calls.pages(Op.SECURITY_GROUPS, "SecurityGroups", GroupIds=list(template.groups))
-        return tuple(await self._maybe("security groups", call, []))
+        return tuple(await self.maybe("security groups", call, []))
 
     async def quotas(self, types: Sequence[InstanceType]) -> dict[str, int]:
         """Virtual CPUs by quota code."""
         found = {}
         for code in sorted({preflight.quota_code(kind.name) for kind in types}):
-            answer = await self._maybe("quotas", self._calls.call(Op.QUOTA, ServiceCode="ec2", QuotaCode=code), {})
+            answer = await self.maybe("quotas", self._calls.call(Op.QUOTA, ServiceCode="ec2", QuotaCode=code), {})
             value = (answer.get("Quota") or {}).get("Value")
             if value is not None:
                 found[code] = int(value)
@@ -44,7 +44,7 @@ class Inspection:
         """The Auto Scaling groups of the cluster."""
         tag = {"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{self._provider.cluster_name}"]}
         call = self._calls.pages(Op.GROUPS, "AutoScalingGroups", Filters=[tag], MaxRecords=100)
-        return tuple(await self._maybe("Auto Scaling groups", call, []))
+        return tuple(await self.maybe("Auto Scaling groups", call, []))
 
     async def strangers(self, types: Sequence[InstanceType]) -> tuple[str, ...]:
         """Ids of instances of these types in the cluster that Karpenter launched."""
@@ -57,7 +57,7 @@ class Inspection:
             "instance-state-name": ["pending", "running"],
         }
         listed = [{"Name": name, "Values": values} for name, values in filters.items()]
-        found = await self._maybe(
+        found = await self.maybe(
             "instances", self._calls.pages(Op.INSTANCES, "Reservations", Filters=listed, MaxResults=1000), []
         )
         return tuple(each["InstanceId"] for call in found for each in call.get("Instances") or ())
@@ -78,7 +78,8 @@ class Inspection:
             return error.message if error.message.startswith(_DENIED) else ""
         return ""
 
-    async def _maybe(self, what: str, call: Awaitable[T], otherwise: T) -> T:
+    async def maybe(self, what: str, call: Awaitable[T], otherwise: T) -> T:
+        """The answer; `otherwise` where it is refused for good. Raises CloudError for what may pass."""
         try:
             return await call
         except CloudError as error:

@@ -3,6 +3,7 @@
 A check that could not be made for lack of a permission is passed with a word on that: it must not stop what might work.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from provisioner.clouds.aws import userdata
 from provisioner.clouds.aws.account import Subnet, Template, in_zone
 from provisioner.clouds.aws.interfaces import efas
-from provisioner.clouds.aws.reservations import Held
+from provisioner.clouds.aws.reservations import ACTIVE, Held
 from provisioner.clouds.aws.shapes import InstanceType
 from provisioner.clouds.base import Check
 
@@ -24,9 +25,9 @@ KARPENTER_TAG = "karpenter.sh/nodepool"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was read. `quotas` by code, in virtual CPUs; `denied`: what a dry run was refused with; `groups` are security groups,
-    `scaling` Auto Scaling groups of the cluster, `strangers` instances of the pool's types in it that Karpenter launched.
-    `unread` holds what couldn't be read, in words, by what it was for.
+    """What was read. `quotas` by code, in virtual CPUs, and `promised`, what reservations take of them; `denied`: what a dry run
+    was refused with; `groups` are security groups, `scaling` Auto Scaling groups of the cluster, `strangers` instances of the
+    pool's types in it that Karpenter launched. `unread` holds what couldn't be read, in words, by what it was for.
     """
 
     template: Template
@@ -38,6 +39,7 @@ class Facts:
     unpriced: tuple[str, ...] = ()
     groups: tuple[Group, ...] = ()
     quotas: Mapping[str, int] = field(default_factory=dict)
+    promised: Mapping[str, int] = field(default_factory=dict)
     scaling: tuple[Mapping[str, Any], ...] = ()
     strangers: tuple[str, ...] = ()
     denied: str = ""
@@ -64,6 +66,16 @@ def quota_code(instance_type: str) -> str:
     family = instance_type.partition(".")[0]
     letters = family[: next((place for place, sign in enumerate(family) if sign.isdigit()), len(family))]
     return QUOTAS.get(letters, OTHER_QUOTA)
+
+
+def promised(held: Iterable[Held], types: Iterable[InstanceType], owner: str) -> dict[str, int]:
+    """Virtual CPUs by quota code that reservations of these types take, used or not; blocks, and those that other accounts share
+    with `owner`, take none (EC2 User Guide, "Capacity Reservations", limits)."""
+    cpus, taken = {each.name: each.cpus for each in types}, Counter[str]()
+    for each in held:
+        if each.kind == "reserved" and each.state == ACTIVE and (not owner or each.owner in ("", owner)):
+            taken[quota_code(each.shape)] += cpus.get(each.shape, 0) * each.total
+    return taken
 
 
 def _check(type_: str, reason: str, problems: Sequence[str], fine: str, *, blocks: bool = False) -> Check:
@@ -148,8 +160,10 @@ def _quota(facts: Facts) -> Check:
     found = []
     for kind in facts.types if facts.on_demand else ():
         code = quota_code(kind.name)
-        if code in facts.quotas and facts.quotas[code] < kind.cpus:
-            found.append(f"quota {code} is {facts.quotas[code]} vCPUs, one {kind.name} needs {kind.cpus}: ask AWS for more")
+        held = facts.promised.get(code, 0)
+        if code in facts.quotas and facts.quotas[code] - held < kind.cpus:
+            words = f"quota {code} is {facts.quotas[code]} vCPUs, of which reservations hold {held}"
+            found.append(f"{words}; one {kind.name} needs {kind.cpus}: ask AWS for more")
     why = facts.unread.get("quotas", "")
     return _check("QuotaShort", "QuotaShort", found, f"could not be read: {why}" if why else "it has room for an instance")
 

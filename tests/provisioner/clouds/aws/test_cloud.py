@@ -151,6 +151,19 @@ async def test_a_look_at_a_pool_that_nothing_happens_in_costs_two_calls(ec2: Ec2
     assert first.total() < 20
 
 
+async def test_all_machines_of_a_quota_count_against_it(ec2: Ec2, cloud: AwsCloud) -> None:
+    """2536 vCPUs, 8 * 192 of them in a reservation, 192 by the one that runs: 808 are 4 more of it, or 8 p4d.24xlarge of 96."""
+    ec2.change(quotas=[{"code": "L-417A185B", "value": 2536, "name": "Running On-Demand P instances"}])
+    await cloud.launch(order("t", 1))
+
+    async def counted_in() -> bool:
+        await cloud.instances(MINE)
+        stock = (await cloud.inventory(Wanted(shapes=(SHAPE, "p4d.24xlarge")))).stock
+        return {each.shape: each.available for each in stock} == {SHAPE: 4, "p4d.24xlarge": 8}
+
+    await until(counted_in)
+
+
 async def test_a_place_in_the_network_that_is_not_the_ordered_one(ec2: Ec2, cloud: AwsCloud) -> None:
     domain = {"topology.k8s.aws/network-node-layer-1": "nn-elsewhere"}
     await cloud.launch(order("t", 1, domain=domain))

@@ -41,6 +41,18 @@ def template(**more: Any) -> Facts:
     return replace(FACTS, template=replace(FACTS.template, **more))
 
 
+def test_reservations_take_of_the_quota_used_or_not() -> None:
+    """8 machines of 192 vCPUs in the account's own; those of a block, of another account and one that is over take nothing."""
+    own = replace(HELD, owner="111122223333")
+    others = (
+        replace(own, kind="capacity-block"),
+        replace(own, owner="444455556666"),
+        replace(own, state="expired"),
+        replace(own, shape="m5.large"),
+    )
+    assert preflight.promised((own, *others), (P5,), "111122223333") == {"L-417A185B": 1536, "L-1216C47A": 0}
+
+
 def test_all_is_well() -> None:
     assert [each.type for each in preflight.checks(FACTS) if not each.ok] == []
     assert len(found(FACTS)) == 9
@@ -92,6 +104,9 @@ def test_all_is_well() -> None:
         ),
         pytest.param(
             replace(FACTS, quotas={"L-417A185B": 0}), "QuotaShort", "one p5.48xlarge needs 192", False, id="skypilot-3937"
+        ),
+        pytest.param(
+            replace(FACTS, promised={"L-417A185B": 1800}), "QuotaShort", "reservations hold 1800", False, id="all promised"
         ),
         pytest.param(replace(FACTS, unpriced=("p9.48xlarge",)), "PriceUnknown", "set provider.aws.prices", False, id="price"),
         pytest.param(replace(FACTS, scaling=(SCALED,)), "OtherScaler", "replaces what we terminate", False, id="group"),
