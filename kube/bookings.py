@@ -1,5 +1,6 @@
 """The kind Booking of group `corral.dev/v1alpha1`: the plan of one attempt, and what became of it."""
 
+from collections import Counter
 from typing import Literal
 
 from msgspec import field
@@ -142,6 +143,13 @@ class Booking(Record, frozen=True, kw_only=True):
     api_version: str = f"{GROUP}/{VERSION}"
     kind: str = "Booking"
     status: BookingStatus = BookingStatus()
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of it is lost and all that it bought is ready."""
+        ready = Counter(each.purchase for each in self.status.instances if each.state == "Ready")
+        lost = any(each.type == NODE_LOST and each.status == "True" for each in self.status.conditions)
+        return not lost and all(ready[each.name] >= each.count for each in self.spec.purchases)
 
     @property
     def replacing(self) -> bool:

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from kube import ours
 from kube.autoscaling import ProvisioningRequest
+from kube.meta import decode
 from kube.resources import BOOKINGS, PROVISIONING_REQUESTS
 from provisioner.cases import Case
 from provisioner.creation import Writer
@@ -103,12 +105,11 @@ class Answers:
         return True
 
     async def _still_whole(self, case: Case, old: Status) -> bool:
-        """A live look right before the promise: a store that lags may show a booking that has ended or been revoked since."""
+        """A live look right before the promise: a store that lags may show a booking that has ended or lost nodes since."""
         if not isinstance(case.finding, Provisioned) or old.is_true("Provisioned"):
             return True
-        found = await self._client.get(BOOKING, case.finding.booking.metadata.name)
-        status = found.get("status", {})
-        return bool(status.get("phase") == "Provisioned" and status.get("reason") != Reason.REVOKED)
+        found = decode(await self._client.get(BOOKING, case.finding.booking.metadata.name), ours.Booking)
+        return found.status.phase == "Provisioned" and found.status.reason != Reason.REVOKED and found.whole
 
     async def _announce(self, case: Case, old: Status, new: Status, now: datetime) -> None:
         if isinstance(case.finding, Provisioned) and not old.is_true("Provisioned") and case.since:

@@ -3,7 +3,7 @@
 no booking yet            plan; Failed when timeouts.queued after acceptance are over
 a booking under way       Provisioned=False/CapacityProvisioning
 a booking failed          plan again, elsewhere, until timeouts.provision after the first booking; then Failed
-a booking Provisioned     Provisioned=True, and from then on only BookingExpired or CapacityRevoked
+a booking Provisioned     Provisioned=True once it is whole, and from then on only BookingExpired or CapacityRevoked
 """
 
 from collections.abc import Sequence
@@ -113,18 +113,20 @@ def booked(provisioned: bool, newest: ours.Booking | None, now: datetime) -> Sta
     if newest is not None and newest.status.phase in UNDER_WAY and not provisioned:
         return Waiting(Reason.CAPACITY_PROVISIONING.value, _under_way(newest, now))
     if newest is not None and newest.status.provisioned_at:
-        return _held(newest)
+        return _held(newest, provisioned, now)
     if provisioned:
         return Ended("BookingExpired", "the booking is gone") if newest is None else Keep()
     return None
 
 
-def _held(booking: ours.Booking) -> Standing:
+def _held(booking: ours.Booking, promised: bool, now: datetime) -> Standing:
+    """What was not promised before a node was lost isn't promised until there is another."""
     status = booking.status
     if status.reason == "CapacityRevoked":
         return Ended("CapacityRevoked", status.message or "nodes of the booking are lost for good", booking)
     if status.phase == "Provisioned":
-        return Provisioned(booking)
+        whole = promised or booking.whole
+        return Provisioned(booking) if whole else Waiting(Reason.CAPACITY_PROVISIONING.value, _under_way(booking, now))
     if status.reason == "BookingExpired":
         return Ended("BookingExpired", status.message or "no pod came in time: the capacity was given back", booking)
     return Ended("BookingExpired", status.message or "the capacity was given back", booking)

@@ -13,19 +13,19 @@ from provisioner.progress import Attempts, Provisioned, Waiting
 from provisioner.statuses import Status
 from runtime.client import Resource
 from runtime.errors import Conflict
-from tests.provisioner.make import NOW, booking, request
+from tests.provisioner.make import NOW, booking, machine, purchase, request
 from tests.provisioner.world_of_requests import Events
 
 
 class Writer:
     """Remembers on which versions it was asked to write; `versions` are those that it answers, None a conflict."""
 
-    def __init__(self, *versions: str | None, phase: str = "Provisioned") -> None:
-        self.versions, self.rested_on, self.phase = list(versions), list[str](), phase
+    def __init__(self, *versions: str | None, phase: str = "Provisioned", second: str = "Ready") -> None:
+        self.versions, self.rested_on, self.phase, self.second = list(versions), list[str](), phase, second
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
         assert (resource.plural, name) == ("bookings", "b")
-        return {"status": {"phase": self.phase}}
+        return booking("b", purchase(), phase=self.phase, instances=(machine(1, "Ready"), machine(2, self.second))).to_json()
 
     async def apply(self, resource: Resource, body: Mapping[str, Any], *, manager: str, subresource: str = "") -> dict[str, Any]:
         assert (resource.plural, manager, subresource) == ("provisioningrequests", "corral-provisioner", "status")
@@ -66,9 +66,14 @@ async def test_after_a_conflict_the_store_is_believed_and_it_is_tried_again() ->
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize(("phase", "promised"), [("Provisioned", ["10"]), ("Releasing", [])])
-async def test_nothing_is_promised_on_a_booking_that_ended_while_the_store_lagged(phase: str, promised: list[str]) -> None:
-    writer = Writer("11", phase=phase)
+@pytest.mark.parametrize(
+    ("phase", "second", "promised"),
+    [("Provisioned", "Ready", ["10"]), ("Releasing", "Ready", []), ("Provisioned", "Bad", [])],
+)
+async def test_nothing_is_promised_on_a_booking_that_ended_or_lost_a_node_while_the_store_lagged(
+    phase: str, second: str, promised: list[str]
+) -> None:
+    writer = Writer("11", phase=phase, second=second)
     case = Case(at("10"), Status(), Attempts(), finding=Provisioned(booking("b", phase="Provisioned")))
     assert await Answers(writer, Events()).tell([case], NOW) is bool(promised)  # type: ignore[arg-type]
     assert writer.rested_on == promised

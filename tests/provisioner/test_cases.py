@@ -47,9 +47,7 @@ def test_the_clock_of_an_accepted_one_runs_on() -> None:
         pytest.param(request(), [], {"templates": []}, NotYet, id="template-lags"),
         pytest.param(request(parameters={"x": "y"}), [], {}, Refused, id="bad-parameter"),
         pytest.param(asked("Accepted"), [booking("b", purchase())], {}, Waiting, id="booked"),
-        pytest.param(
-            asked("Accepted"), [booking("b", purchase(), phase="Provisioned", provisioned_at="x")], {}, Provisioned, id="done"
-        ),
+        pytest.param(asked("Accepted"), [booking("b", phase="Provisioned", provisioned_at="x")], {}, Provisioned, id="done"),
         pytest.param(
             asked("Accepted", "Provisioned"),
             [booking("b", phase="Released", provisioned_at="x", reason="BookingExpired")],
@@ -63,7 +61,7 @@ def test_the_clock_of_an_accepted_one_runs_on() -> None:
         pytest.param(asked("Accepted", "Provisioned", "CapacityRevoked"), [], {}, type(None), id="revoked-is-the-end"),
         pytest.param(
             asked("Accepted"),
-            [booking("b", purchase(), phase="Provisioned", provisioned_at="x")],
+            [booking("b", phase="Provisioned", provisioned_at="x")],
             {"policies": []},
             Provisioned,
             id="done-though-its-policy-is-gone",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kube import ours
+from kube.meta import Condition
 from provisioner.parameters import terms
 from provisioner.progress import Attempts, Ended, Failed, Keep, Provisioned, Standing, ToPlan, Waiting, attempts, standing
 from tests.provisioner.make import NOW, booking, machine, policy, purchase
@@ -118,6 +119,26 @@ def test_after_provisioned(status: dict[str, Any], expected: Any, provisioned: b
         assert found == Ended(expected, status["message"], made)
     else:
         assert found == Provisioned(made)
+
+
+READY = (machine(1, "Ready"), machine(2, "Ready"))
+LOST = Condition(type="NodeLost", status="True", reason="NodeLost", message="node a is gone", last_transition_time=AT)
+
+
+@pytest.mark.parametrize(
+    ("status", "whole"),
+    [
+        pytest.param({"instances": READY}, True, id="all ready"),
+        pytest.param({"instances": (*READY, machine(3, "Bad"))}, True, id="a bad one was replaced before"),
+        pytest.param({"instances": (machine(1, "Ready"), machine(2, "Bad"))}, False, id="one went bad"),
+        pytest.param({"instances": (machine(1, "Ready"), machine(2, "Joined"))}, False, id="its replacement joins"),
+        pytest.param({"instances": READY, "conditions": (LOST,)}, False, id="a taken node is gone"),
+    ],
+)
+def test_no_more_is_promised_than_is_there_and_what_was_promised_stays_so(status: dict[str, Any], whole: bool) -> None:
+    made = booking("b", purchase(), phase="Provisioned", provisioned_at=AT, **status)
+    assert isinstance(standing(TERMS, NOW, False, ONE, made, at(6)), Provisioned if whole else Waiting)
+    assert standing(TERMS, NOW, True, ONE, made, at(6)) == Provisioned(made)
 
 
 def test_attempts_outlive_their_bookings() -> None:

@@ -17,7 +17,7 @@ from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder
 from tests.conftest import WallClock
-from tests.provisioner.make import RACK, check, known, policy, pool, template, workload
+from tests.provisioner.make import RACK, check, known, machine, policy, pool, template, workload
 from tests.provisioner.world_of_requests import Events, World
 
 pytestmark = pytest.mark.looptime
@@ -156,7 +156,8 @@ async def test_provisioned_comes_with_its_details(world: Planning) -> None:
     world.ask()
     await world.turn()
     (made,) = world.bookings()
-    world.move(made.metadata.name, phase="Provisioned", provisioned_at="2026-11-30T12:01:00Z")
+    ready = [machine(number, "Ready", purchase=each.name) for each in made.spec.purchases for number in range(each.count)]
+    world.move(made.metadata.name, phase="Provisioned", provisioned_at="2026-11-30T12:01:00Z", instances=tuple(ready))
     await world.turn()
     assert world.said()["Provisioned"] == ("True", "Provisioned")
     assert world.details()["Booking"] == made.metadata.name
