@@ -106,16 +106,19 @@ def _useless(view: View, purchase: str) -> list[BookedInstance]:
 
 
 def _room_needed(view: View, purchase: str) -> int:
-    """How many bad machines must be given back: those missing, when the last order was refused for want of room.
+    """How many bad machines must be given back: those missing, when the last order was refused for want of room, or when one more
+    would exceed a limit.
 
-    What was given back since then counts, confirmed or not.
+    What was given back since the refusal counts, confirmed or not.
     """
     bought = view.purchase(purchase)
-    failures = refusals(view.status, purchase)
-    if not bought or not failures or failures[-1].reason not in CAPACITY_KINDS:
+    last = next(reversed(refusals(view.status, purchase)), None)
+    full = last is not None and last.reason in CAPACITY_KINDS
+    if not bought or not (full or view.seen.closed.get(purchase, "").startswith("LimitExceeded")):
         return 0
     going = sum(each.purchase == purchase and each.state == "Terminating" for each in view.status.instances)
-    return max(0, missing(view, bought) - going - made_room(view.status, purchase, failures[-1].at))
+    made = made_room(view.status, purchase, last.at) if last else 0
+    return max(0, missing(view, bought) - going - made)
 
 
 def _carries(view: View, each: BookedInstance) -> bool:

@@ -110,6 +110,10 @@ BOTH = {"n1": NODE, "n2": replace(NODE, name="n2", provider_id="sim://i2")}
         pytest.param((BAD,), {}, ["Bad"], id="kept while another slot is tried"),
         pytest.param((BAD,), {"launches": (refused(),)}, ["Terminating"], id="given back when there is none"),
         pytest.param((BAD,), {"launches": (refused("InvalidConfiguration"),)}, ["Bad"], id="not for another refusal"),
+        pytest.param(
+            (BAD,), {"closed": {"res": "LimitExceeded: maxNodes 1"}}, ["Terminating"], id="given back where maxNodes holds"
+        ),
+        pytest.param((BAD,), {"closed": {"res": "pool p is Paused"}}, ["Bad"], id="not where nothing may be bought at all"),
         pytest.param((BAD,), {"node": None}, ["Terminating"], id="without a node it keeps nothing"),
         pytest.param((BAD, OTHER), {"launches": (refused(),), "count": 1}, ["Terminating", "Bad"], id="no more than are missing"),
         pytest.param((BAD, OTHER), {"launches": (refused(),), "count": 2}, ["Terminating"] * 2, id="as many as are missing"),
