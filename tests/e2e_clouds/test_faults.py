@@ -130,6 +130,8 @@ def test_groups_of_instances_and_their_processes(ec2: Ec2, stand_in: Stage) -> N
     assert [each["ProcessName"] for each in told["SuspendedProcesses"]] == ["AZRebalance"]
     assert [each["InstanceId"] for each in told["Instances"]] == [identity]
     assert {each["Key"]: each["Value"] for each in told["Tags"]} == {"k": "v"}
+    other = [{"Name": "tag-key", "Values": ["x"]}]
+    assert not stand_in.client("autoscaling").describe_auto_scaling_groups(Filters=other)["AutoScalingGroups"]
 
 
 def test_quotas_are_vcpus(ec2: Ec2, stand_in: Stage) -> None:

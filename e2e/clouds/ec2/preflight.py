@@ -6,7 +6,7 @@ from typing import Any
 from e2e.clouds.ec2.account import Account, Operation, Params
 from e2e.clouds.ec2.errors import AwsError
 from e2e.clouds.ec2.objects import AutoScalingGroup, Quota
-from e2e.clouds.ec2.pages import page
+from e2e.clouds.ec2.pages import chosen, page
 
 
 def quota(account: Account, params: Params, now: datetime) -> dict[str, Any]:
@@ -30,7 +30,8 @@ def auto_scaling_groups(account: Account, params: Params, now: datetime) -> dict
     if not 1 <= size <= 100:
         raise AwsError("ValidationError", f"MaxRecords must be between 1 and 100, not {size}")
     names = params.get("AutoScalingGroupNames", [])
-    found = [each for each in account.auto_scaling_groups.values() if not names or each.name in names]
+    named = [each for each in account.auto_scaling_groups.values() if not names or each.name in names]
+    found = chosen(named, params, {}, lambda each: each.tags)
     part, more = page(found, {"MaxResults": size, "NextToken": params.get("NextToken", "")}, most=100)
     return {"AutoScalingGroups": [_group(account, each, now) for each in part], **more}
 
@@ -78,6 +79,7 @@ def _member(account: Account, identity: str) -> dict[str, Any]:
     there = account.instances.get(identity)
     return {
         "InstanceId": identity,
+        "InstanceType": there.spec.type if there else "",
         "AvailabilityZone": there.spec.zone if there else "",
         "LifecycleState": "InService",
         "HealthStatus": "Healthy",

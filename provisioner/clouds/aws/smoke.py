@@ -1,6 +1,8 @@
-"""`python -m provisioner.clouds.aws.smoke POOL.yaml`: what a pool's account has, what it would cost, and what stands in its way.
+"""`python -m provisioner.clouds.aws.smoke POOL.yaml [INSTALLATION]`: what a pool's account has, what it would cost, and what
+stands in its way.
 
-It only looks (dry runs included), with the credentials of whoever runs it. No cluster is needed.
+It only looks (dry runs included), with the credentials of whoever runs it. No cluster is needed. INSTALLATION is what
+`${INSTALLATION}` in config/aws/policy.json was filled in with: without it that policy refuses the dry runs.
 """
 
 import asyncio
@@ -19,16 +21,17 @@ from provisioner.clouds.aws import calls
 from provisioner.clouds.aws.calls import Calls
 from provisioner.clouds.aws.cloud import AwsCloud
 from provisioner.clouds.base import CloudError, ErrorKind, Inventory, Wanted
+from provisioner.state import TAG_INSTALLATION
 
 
 def main() -> int:
     """0: purchases could begin; 1: something stops them; 2: the file or the account can't be read."""
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.stderr.write(f"{__doc__}\n")
         return 2
     try:
         pool = msgspec.convert(yaml.safe_load(Path(sys.argv[1]).read_text()), CapacityPool)
-        found = asyncio.run(look(pool))
+        found = asyncio.run(look(pool, *sys.argv[2:]))
     except (OSError, yaml.YAMLError, msgspec.ValidationError, CloudError) as error:
         sys.stderr.write(f"{sys.argv[1]}: {error}\n")
         return 2
@@ -36,7 +39,7 @@ def main() -> int:
     return int(any(check.blocks and not check.ok for check in found.checks))
 
 
-async def look(pool: CapacityPool) -> Inventory:
+async def look(pool: CapacityPool, installation: str = "") -> Inventory:
     """Raises CloudError."""
     provider, sources = pool.spec.provider.aws, pool.spec.sources
     if provider is None:
@@ -45,6 +48,8 @@ async def look(pool: CapacityPool) -> Inventory:
     named = tuple(name for source in sources for name in source.reservation_ids)
     try:
         cloud = AwsCloud(provider, made)
+        if installation:
+            await cloud.instances({TAG_INSTALLATION: installation})  # dry runs bear the tag of the installation last looked for
         return await cloud.inventory(Wanted(pool.spec.shapes, named, any(each.capacity_type == "on-demand" for each in sources)))
     finally:
         await made.close()

@@ -286,7 +286,7 @@ async def test_the_smoke_run_prints_what_could_be_had_and_what_stands_in_the_way
     spec = {"provider": {"aws": provider.to_json()}, "shapes": [SHAPE], "sources": sources}
     file = tmp_path / "pool.yaml"
     file.write_text(yaml.safe_dump({"metadata": {"name": "p"}, "spec": spec}))
-    monkeypatch.setattr("sys.argv", ["smoke", str(file)])
+    monkeypatch.setattr("sys.argv", ["smoke", str(file), "here"])
     code = await asyncio.to_thread(smoke.main)
     told = capsys.readouterr().out
     assert code == 1
@@ -294,3 +294,7 @@ async def test_the_smoke_run_prints_what_could_be_had_and_what_stands_in_the_way
     assert "55.04" in told
     assert "SecurityGroupUnfit" in told
     assert not ec2.instances()
+    [dry] = [each["parameters"] for each in ec2.calls("RunInstances")]
+    [tags, *_] = dry["TagSpecifications"]
+    assert dry["DryRun"]
+    assert {"Key": "corral.dev/installation", "Value": "here"} in tags["Tags"]
