@@ -148,7 +148,7 @@ def _failed(view: View, current: Request) -> Change:
         return _rejected(condition.words)
     if current.uncounted and view.retry.limit:
         wait = max(view.retry.wait(1), view.retry.longest if view.entry.retries else 0)
-        return _uncounted(view, condition.words, wait)
+        return _uncounted(view, f"{condition.words}: it is tried again for as long as it takes", wait)
     return _retry(view, condition.words)
 
 

@@ -20,6 +20,7 @@ _BY_REASON: Mapping[str, str] = {
 _BY_WORDS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(words), remedy)
     for words, remedy in (
+        (r"others may bring nodes", "bring nodes to the pool that is named, or change the job, the pools or the policy"),
         (HOPELESS, "waiting can't help: change the job, the pools or the policy"),
         (r"\Aattempt \d+ failed", "wait: it is tried again by itself; mend what the message names"),
         (r"is in Observe", "set spec.mode of the pool to Active: until then it only shows what it would do"),

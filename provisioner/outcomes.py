@@ -71,13 +71,12 @@ def waiting(
 
 def hopeless(outcome: Shortfall, room: Room, todo: ToPlan, adopting: Iterable[str]) -> Failed:
     """It would not fit even if all were free, and that is sure. The `adopting` pools take up nodes that others bring and take
-    away: what is not there now may be later, so the workload should not be given up for it.
+    away: what is not there now may be later, so the workload should not be given up for it, as far as its check can tell.
     """
     text, names = _told(outcome, room, todo), ", ".join(sorted(adopting))
     if not names:
         return Failed(outcome.reason.value, text)
-    hope = f"others may bring nodes to pool {names}: it is tried again for as long as it takes"
-    return Failed(outcome.reason.value, f"{text}; {hope}", uncounted=True)
+    return Failed(outcome.reason.value, f"{text}; others may bring nodes to pool {names}", uncounted=True)
 
 
 def _told(outcome: Shortfall, room: Room, todo: ToPlan) -> str:

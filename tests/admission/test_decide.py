@@ -207,7 +207,8 @@ HOPELESS = request(Failed=true("TopologyUnsatisfied", "5 in a rack of 4"), uncou
     ],
 )
 def test_what_time_alone_may_mend_uses_up_no_retries(retries: int, wait: int, left: int) -> None:
-    expected = Change(State.RETRY, "TopologyUnsatisfied: 5 in a rack of 4", requeue_after=wait, retries=left)
+    words = "TopologyUnsatisfied: 5 in a rack of 4: it is tried again for as long as it takes"
+    expected = Change(State.RETRY, words, requeue_after=wait, retries=left)
     assert decide(view(HOPELESS, retries=retries), NOW) == Decision(change=expected)
 
 
@@ -215,7 +216,7 @@ def test_a_policy_without_retries_has_none_for_hopeless_gangs_either() -> None:
     """Each try may preempt others: this is how to have none."""
     change = decide(view(HOPELESS, retry=RetryRule(0, 60, 60)), NOW).change
     assert change is not None
-    assert change.state == State.REJECTED
+    assert change == Change(State.REJECTED, "Gave up after 1 attempt: TopologyUnsatisfied: 5 in a rack of 4")
 
 
 @pytest.mark.parametrize(

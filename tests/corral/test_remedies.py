@@ -26,6 +26,7 @@ def said() -> str:
     ("words", "text"),
     [
         ("it would not fit even if all were free", "waiting can't help"),
+        ("; others may bring nodes to pool ", "bring nodes to the pool"),
         ("is in Observe", "set spec.mode of the pool to Active"),
         ("is first in turn", "wait for its turn"),
         ("isn't there: create it", "create what is named"),
