@@ -4,6 +4,7 @@ import json
 import threading
 import time
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from e2e.api import Api
@@ -43,8 +44,8 @@ class House(Stack):
             for name in (service, f"{service}-2"):
                 self._env = {CLOCK: str(self._clock(name))}
                 self._add_service(service, name)
-        for program in self.programs.values():
-            program.start()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Program.start, self.programs.values()))
         self._keepers = [threading.Thread(target=self._keep, args=(each,), daemon=True) for each in self.programs.values()]
         for keeper in self._keepers:
             keeper.start()
