@@ -24,7 +24,8 @@ class Subnet:
 class Template:
     """One version of a launch template. `preference` is its own for capacity reservations, `efas` how many it sets up itself.
 
-    `groups` are its security groups, `outside` those that stand beside its interfaces, not in them. `owner` is the account.
+    `groups` are its security groups, `outside` those that stand beside its interfaces, not in them. `owner` is the account,
+    `tells_tags` whether instances read their own tags in their metadata.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Template:
     placement_group: str = ""
     instance_type: str = ""
     owner: str = ""
+    tells_tags: bool = False
 
 
 def subnet(answer: Mapping[str, Any]) -> Subnet:
@@ -89,6 +91,7 @@ def template(answer: Mapping[str, Any]) -> Template:
         market=(data.get("InstanceMarketOptions") or {}).get("MarketType") or "",
         placement_group=placement.get("GroupName") or placement.get("GroupId") or "",
         instance_type=data.get("InstanceType") or "",
+        tells_tags=(data.get("MetadataOptions") or {}).get("InstanceMetadataTags") == "enabled",
         owner=(answer.get("CreatedBy") or "").removeprefix("arn:").partition("::")[2].partition(":")[0],
     )
 

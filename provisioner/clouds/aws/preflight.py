@@ -90,6 +90,8 @@ def _template(facts: Facts) -> Check:
         found.append(f"{why}, so its nodes would register without Corral's marks")
     if not template.image:
         found.append("it names no ImageId")
+    if template.tells_tags:  # cloud-provider-aws 762, karpenter-provider-aws 4199
+        found.append("it enables InstanceMetadataTags, with which EC2 refuses every tag with a '/': disable it")
     if template.market or template.targets_reservation:
         found.append("it sets InstanceMarketOptions or a capacity reservation itself: take that out, each launch says its own")
     if template.outside and any(efas(kind) for kind in facts.types):

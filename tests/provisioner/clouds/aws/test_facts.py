@@ -245,10 +245,11 @@ def test_a_template_whose_groups_stand_in_its_first_interface() -> None:
         "ImageId": "ami-1",
         "NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-1"], "InterfaceType": "efa"}],
         "UserData": "aGk=",
+        "MetadataOptions": {"InstanceMetadataTags": "enabled"},
     }
     maker = "arn:aws:sts::111122223333:assumed-role/admin/me"
     found = account.template({"LaunchTemplateId": "lt-1", "VersionNumber": 3, "CreatedBy": maker, "LaunchTemplateData": data})
-    assert found.owner == "111122223333"
+    assert (found.owner, found.tells_tags) == ("111122223333", True)
     assert (found.version, found.groups, found.outside, found.efas, found.user_data) == ("3", ("sg-1",), (), 1, "hi")
     beside = account.template(
         {"LaunchTemplateId": "lt-1", "VersionNumber": 3, "LaunchTemplateData": {"SecurityGroupIds": ["sg-2"]}}

@@ -64,6 +64,13 @@ def test_all_is_well() -> None:
         pytest.param(
             template(user_data=""), "LaunchTemplateUnfit", "would register without Corral's marks", True, id="user data"
         ),
+        pytest.param(
+            template(tells_tags=True),
+            "LaunchTemplateUnfit",
+            "InstanceMetadataTags",
+            True,
+            id="cloud-provider-aws-762: tags with /",
+        ),
         pytest.param(template(image=""), "LaunchTemplateUnfit", "names no ImageId", True, id="image"),
         pytest.param(template(market="spot"), "LaunchTemplateUnfit", "take that out", True, id="market"),
         pytest.param(
