@@ -94,7 +94,7 @@ class Observer:
         purchases = booking.spec.purchases
         shut = {each.name: why for each in purchases if (why := self._closed(each.pool))}
         lacking = _lacking(booking) if booking.status.phase in ("Joining", "Provisioned") else []
-        view = take(self._state, self._now()) if lacking else None
+        view = take(self._state, self._now(), fresh=booking) if lacking else None
         for each in lacking:
             if view and (why := limits.exceeded(view, each) or self._expiring(each)):
                 shut[each.name] = why

@@ -127,10 +127,13 @@ class View:
         return found
 
 
-def take(state: State, now: datetime, more: Mapping[str, ours.Booking] | None = None) -> View:
-    """The state as it is now. `more` are bookings by name that were written but that the store doesn't show yet."""
+def take(state: State, now: datetime, more: Mapping[str, ours.Booking] | None = None, fresh: ours.Booking | None = None) -> View:
+    """The state as it is now. `more` are bookings by name that were written but that the store doesn't show yet, `fresh` is one
+    that was just read.
+    """
     stored = {booking.metadata.name: booking for booking in state.bookings.values()}
-    bookings = tuple({**(more or {}), **stored}.values())
+    read = {fresh.metadata.name: fresh} if fresh else {}
+    bookings = tuple({**(more or {}), **stored, **read}.values())
     pools = {pool.metadata.name: pool for pool in state.pools.values()}
     return View(
         now=now,

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from provisioner.bookings import BookingReconciler, controller
-from provisioner.clouds.base import CloudError, ErrorKind
+from provisioner.clouds.base import CloudError, ErrorKind, InstanceState, Inventory
+from provisioner.state import Known
 from runtime.controller import DONE
 from runtime.errors import Conflict, NotFound, ServerError, TransportError
 from tests.provisioner import fake_api
@@ -131,6 +132,25 @@ async def test_nothing_more_is_bought_from_a_pool_that_was_paused() -> None:
     assert (here.status.reason, here.status.message) == ("PoolClosed", "pool p is Paused")
     assert here.cloud.orders == []
     assert not here.api.of("nodes", "a").spec.taints
+
+
+async def test_a_replacement_keeps_to_the_limit_though_the_store_lags() -> None:
+    """The store doesn't show yet that the booking replaces a machine, which counts for the limit until it is gone."""
+    here = Setting(purchases=(purchase("od", 2),))
+    limited = fake_api.pool()
+    limited["spec"]["limits"] = {"onDemandNodes": 2}
+    here.api.put("capacitypools", limited)
+    await here.until("Provisioned")
+    here.api.put("pods", fake_api.pod("w", "n-i1", selector={KEY: "true"}))
+    await here.turn()
+    here.api.lag.add("bookings")
+    here.api.remove("nodes", "n-i0")
+
+    for _ in range(40):
+        here.state.known["p"] = Known(Inventory(), tuple(here.cloud.machines.values()), here.clock.now)
+        await here.turn()
+        assert sum(each.state is InstanceState.RUNNING for each in here.cloud.machines.values()) <= 2
+    assert [each.state for each in here.status.instances] == ["Gone", "Ready", "Ready"]
 
 
 async def test_a_node_with_a_startup_taint_does_not_count_yet() -> None:
