@@ -110,7 +110,7 @@ class Calls:
     # --- in the threads ---------------------------------------------------------------------------------------------------
 
     def _send(self, client: Any, op: Op, parameters: Mapping[str, Any]) -> Answer:
-        if op.value.lane != "read":
+        if op.value.lane != "read" and not parameters.get("DryRun"):
             self._may_change()
         try:
             answer: Answer = getattr(client, op.value.method)(**parameters)

@@ -195,9 +195,11 @@ async def test_what_can_be_ended_is_ended_though_one_can_not(ec2: Ec2, cloud: Aw
 
 async def test_a_process_that_does_not_lead_makes_no_change(ec2: Ec2, provider: AwsProvider) -> None:
     calls = Calls(provider.region, provider.endpoint, PATIENT, Fence().check)
+    cloud = AwsCloud(provider, calls)
     with pytest.raises(Deposed):
-        await AwsCloud(provider, calls).launch(order("t", 1))
+        await cloud.launch(order("t", 1))
     assert not ec2.instances()
+    assert (await cloud.inventory(Wanted(shapes=(SHAPE,)))).checks  # a dry run is no change
     await calls.close()
 
 
