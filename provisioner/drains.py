@@ -9,9 +9,15 @@ from collections.abc import Iterable
 from provisioner.steps import Drain, SeenNode, View
 
 
+def first(view: View) -> Drain | None:
+    """The drain to begin with: of nodes that are about to end and have not been asked anything so far."""
+    fresh = [name for name in _announced(view) if not view.seen.nodes[name].draining]
+    return Drain(tuple(fresh), everyone=True) if fresh else None
+
+
 def due(view: View) -> Drain | None:
     """The drain to go on with, None when no node is to be emptied or all are empty and closed."""
-    announced = sorted(node.name for node in _noticed(view) if not node.closed or node.busy or _used(view, node))
+    announced = _announced(view)
     if announced:
         return Drain(tuple(announced), everyone=True)
     strangers = sorted(node.name for node in _ending(view) if node.busy and not _used(view, node))
@@ -45,6 +51,10 @@ def begun(view: View) -> list[str]:
 
 def _noticed(view: View) -> Iterable[SeenNode]:
     return (node for node in view.seen.nodes.values() if node.touched and node.notice and node.notice.drain <= view.now)
+
+
+def _announced(view: View) -> list[str]:
+    return sorted(node.name for node in _noticed(view) if not node.closed or node.busy or _used(view, node))
 
 
 def _ending(view: View) -> Iterable[SeenNode]:

@@ -64,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     Rule("note-losses", ("Provisioned",), rules.note_losses),
     Rule("mark-joined", ("Joining", "Provisioned"), rules.mark),
     Rule("quarantine", ("Joining", "Provisioned"), rules.quarantine),
+    Rule("begin-drain", ("Provisioned",), rules.begin_drain),
     Rule("buy", ("Launching", "Joining", "Provisioned"), rules.buy),
     Rule("order", ("Launching",), rules.order),
     Rule("begin-joining", ("Launching",), rules.begin_joining, to="Joining"),

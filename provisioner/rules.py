@@ -203,6 +203,11 @@ def terminate(view: View) -> Step | None:
     return Terminate(ids) if ids and view.seen.instances is not None else None
 
 
+def begin_drain(view: View) -> Step | None:
+    """Ask the pods of nodes that are about to end to leave, before a call to the cloud that may take longer than is left."""
+    return drains.first(view)
+
+
 def drain(view: View) -> Step | None:
     """Close nodes that are about to end and ask their pods to leave, and strangers off machines that are to go."""
     return drains.due(view)

@@ -524,11 +524,31 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         "record",
         {"states": ["Joined"]},
     ),
-    "a node that is about to end is closed and emptied": (
+    "pods are asked to leave before anything is bought instead: a call may take long": (
+        ONE,
+        status(
+            "Provisioned",
+            provisioned_at=AT,
+            launches=(launch("Answered", count=1), launch(token="t2", count=1)),
+            instances=(BAD,),
+            first_pod_at=AT,
+            conditions=(LEAVING,),
+        ),
+        seen(
+            node("n1", "i1", notice=SPOT, quarantined=True, closed=True),
+            instances=TWO[:1],
+            owner=Owner.ADMITTED,
+            consumers={"n1": 1},
+        ),
+        9,
+        "begin-drain",
+        Drain(("n1",), everyone=True),
+    ),
+    "a node that is about to end is emptied until nobody is left": (
         ONE,
         status("Provisioned", **PROVISIONED, first_pod_at=AT, conditions=(LEAVING,)),
         seen(
-            node("n1", "i1", notice=SPOT),
+            node("n1", "i1", notice=SPOT, closed=True, draining=True),
             instances=TWO[:1],
             owner=Owner.ADMITTED,
             consumers={"n1": 1},
