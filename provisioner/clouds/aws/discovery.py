@@ -37,7 +37,7 @@ class Discovery:
         self.template = Cached(self._template, MINUTES)
         self._types: dict[tuple[str, ...], Cached[Mapping[str, InstanceType]]] = {}
         self.reservations = Cached(self._reservations, SECONDS)
-        self._places: dict[tuple[str, ...], Cached[Places]] = {}
+        self._places: dict[tuple[tuple[str, ...], bool], Cached[Places]] = {}
         self.last: dict[str, Held] = {}
 
     async def types(self, names: Iterable[str]) -> Mapping[str, InstanceType]:
@@ -52,9 +52,10 @@ class Discovery:
         return tuple(each for each in await self.reservations.get() if each.id in wanted.reservations)
 
     async def places(self, held: Sequence[Held]) -> Places:
-        key = tuple(sorted(each.id for each in held if not each.why))
+        """Those that are still to start have no place yet, and a call that names one of them may be refused."""
+        ids = tuple(sorted(each.id for each in held if each.state == reservations.ACTIVE and not each.why))
         blocks = any(each.block for each in held)
-        return await self._places.setdefault(key, Cached(lambda: self._read_places(key, blocks), MINUTES)).get()
+        return await self._places.setdefault((ids, blocks), Cached(lambda: self._read_places(ids, blocks), MINUTES)).get()
 
     # --- the calls ------------------------------------------------------------------------------------------------------
 
