@@ -76,7 +76,8 @@ class Savings:
                 self._learn(*start)
             if booking.status.provisioned_at and booking.metadata.uid not in self._seen and not first:
                 self._count(view, booking)
-        self._seen |= {each.metadata.uid for each in view.bookings if each.status.provisioned_at}
+        there = {machine.id for booking in view.bookings for machine in booking.status.instances}
+        self._seen = self._seen & there | {each.metadata.uid for each in view.bookings if each.status.provisioned_at}
 
     def _learn(self, machine: str, shape: str, seconds: int) -> None:
         assert self._seen is not None

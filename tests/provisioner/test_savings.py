@@ -72,5 +72,15 @@ def test_a_warm_machine_saves_the_start_of_its_shape() -> None:
     assert sums.reused == {"p": 1}
 
 
+def test_what_is_gone_is_forgotten() -> None:
+    sums = Savings()
+    for number in range(20):
+        times = {"launched_at": "2026-09-01T09:00:00Z", "since": "2026-09-01T09:01:40Z"}
+        ready = machine(number, "Ready", node="n", **times)
+        made = booking(f"b{number}", on_demand(), instances=(ready,), phase="Provisioned", provisioned_at="2026-09-01T09:05:00Z")
+        sums.look(seen(bookings=(made,), at=number))
+    assert sums._seen == {"i-19", "b19-uid"}
+
+
 def _with(spec: ours.BookingSpec, node: ours.BookedNode) -> ours.BookingSpec:
     return replace(spec, nodes=(node,))
