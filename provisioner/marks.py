@@ -88,7 +88,7 @@ def mark_patch(node: core.Node, wanted: Mapping[str, str], former: Collection[st
 def unmark_patch(node: core.Node, bookings: Collection[str], now: datetime) -> dict[str, Any]:
     """A merge patch that takes these bookings' keys off, and the rest of the marks when no other booking holds the node.
 
-    A launched node becomes idle from `now` on; a quarantined one keeps its taint.
+    A launched node becomes idle from `now` on; a quarantined one keeps its taint. One that was closed for a drain is opened.
     """
     names = node.metadata.labels
     gone: dict[str, str | None] = {key: None for key, value in names.items() if bookings_on({key: value}) & {*bookings}}
@@ -99,7 +99,10 @@ def unmark_patch(node: core.Node, bookings: Collection[str], now: datetime) -> d
         return _patch(node.metadata, gone, annotations, None)
     if launched(node):
         annotations[IDLE_SINCE] = stamp(now)
-    return _patch(node.metadata, gone, annotations, _other_taints(node))
+    if DRAINING not in node.metadata.annotations:
+        return _patch(node.metadata, gone, annotations, _other_taints(node))
+    patch = _patch(node.metadata, gone, {**annotations, DRAINING: None}, _other_taints(node))
+    return {**patch, "spec": {**patch["spec"], "unschedulable": None}}
 
 
 def quarantine_patch(node: core.Node) -> dict[str, Any]:

@@ -108,6 +108,19 @@ def test_a_quarantined_node_keeps_its_taint_and_is_not_idle() -> None:
     assert not after.metadata.annotations
 
 
+@pytest.mark.parametrize(
+    ("bad", "opened"), [pytest.param(False, True, id="sound"), pytest.param(True, False, id="quarantined stays closed")]
+)
+def test_a_node_that_was_closed_for_a_drain_is_open_after_its_booking(bad: bool, opened: bool) -> None:
+    """When a host was rebooted or its end called off only later, nobody else would open it again."""
+    labels = {**WANTED, **({"corral.dev/quarantined": "true"} if bad else {})}
+    closed = node(labels, {**GUARDED, "corral.dev/draining": "true"})
+    patch = marks.unmark_patch(closed, {"b"}, NOW)
+    assert (patch.get("spec", {}).get("unschedulable", "untouched") is None) is opened
+    assert ("corral.dev/draining" not in patched(closed, patch).metadata.annotations) is opened
+    assert "unschedulable" not in marks.unmark_patch(node(WANTED, GUARDED), {"b"}, NOW)["spec"]
+
+
 def test_closing_and_opening_for_scale_in() -> None:
     closed = marks.scale_in_patch(node(), NOW)
     opened = marks.scale_in_patch(node(), None)
