@@ -88,6 +88,7 @@ def run(order: Order, site: Site, number: int, count: int, subnet: int) -> Launc
         "CapacityReservationSpecification": _reservation(order),
         "TagSpecifications": _tagged(_MADE, tags(order, site)),
         "UserData": _user_data(order, site),
+        "InstanceInitiatedShutdownBehavior": "terminate",  # shut down from within it would be kept, stopped, and paid for
         **_network(site, site.subnets[subnet].id),
     }
     if order.capacity_type == "capacity-block":

@@ -61,6 +61,10 @@ def test_the_preference_for_reservations_is_always_said(order: Order, expected: 
     assert sent(order)["CapacityReservationSpecification"] == expected
 
 
+def test_a_machine_that_is_shut_down_from_within_is_gone() -> None:
+    assert sent(ORDER)["InstanceInitiatedShutdownBehavior"] == "terminate"
+
+
 def test_a_capacity_block_is_another_market() -> None:
     assert "InstanceMarketOptions" not in sent(RESERVED)
     block = replace(RESERVED, capacity_type="capacity-block")
