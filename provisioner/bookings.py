@@ -282,5 +282,5 @@ def controller(reconciler: BookingReconciler, state: State) -> Controller[str]:
     new.watch(state.workloads, of_workload)
     new.watch(state.nodes, of_node)
     new.watch(state.pods, of_pod)
-    new.watch(state.jobs, lambda job: [job.metadata.labels.get(TAG_BOOKING, "")])
+    new.watch(state.jobs, lambda job: filter(None, [job.metadata.labels.get(TAG_BOOKING)]))
     return new

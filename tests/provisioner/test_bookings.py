@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from kube import core
+from kube.meta import decode
 from provisioner.bookings import BookingReconciler, controller
 from provisioner.clouds.base import CloudError, ErrorKind, InstanceState, Inventory
 from provisioner.state import Known
@@ -287,6 +289,15 @@ async def test_an_odd_404_is_not_absence(monkeypatch: pytest.MonkeyPatch) -> Non
 
     await here.turn()
     assert here.status.phase == "Releasing"
+
+
+async def test_a_job_of_nobody_wakes_nobody() -> None:
+    here = Setting()
+    made = decode({"metadata": {"name": "by-hand", "labels": {"corral.dev/health-check": "true"}}}, core.Job)
+    here.state.jobs.put(("default", "by-hand"), made)
+    here.controller.stop()  # the queue takes what is there, nobody works on it
+    await here.controller.run()
+    assert sorted(here.controller.queue._wanted) == ["b"]
 
 
 async def test_a_vanished_booking_is_done() -> None:
