@@ -14,10 +14,11 @@ _STATES: Mapping[str, InstanceState] = {
     "running": InstanceState.RUNNING,
     "shutting-down": InstanceState.STOPPING,
     "stopping": InstanceState.STOPPING,
-    "stopped": InstanceState.STOPPING,
+    "stopped": InstanceState.RUNNING,
     "terminated": InstanceState.TERMINATED,
 }
-"""A stopped instance holds no job and does not come back by itself: it counts as one that goes."""
+"""A stopped instance holds no job and does not come back, but is there and paid for until it is terminated: it counts as one that
+runs, and isn't as ordered. EC2 stops those whose hosts it retires (EC2 User Guide, "Scheduled events for your instances")."""
 
 _OVER = ("[Completed]", "[Canceled]")
 """How the description of an event begins that is over (EC2 User Guide, "Scheduled events for your instances")."""
@@ -50,6 +51,8 @@ def instance(answer: Mapping[str, Any], zone_ids: Mapping[str, str], domain: Lab
 
 def _wrong(answer: Mapping[str, Any], tags: Mapping[str, str], zone_id: str, domain: Labels) -> str:
     """What of the order it fails, for good: nothing of this can change on a running instance."""
+    if answer["State"]["Name"] == "stopped":
+        return "it was stopped, by EC2 or by hand"
     wanted, found = tags.get(TAG_RESERVATION), answer.get("CapacityReservationId") or NONE
     if wanted and found != wanted:
         return f"it runs in reservation {found}, ordered was {wanted}"

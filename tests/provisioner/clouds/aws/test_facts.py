@@ -209,12 +209,27 @@ def test_an_instance_as_it_is_told() -> None:
         pytest.param({}, {}, "", id="place not known yet"),
         pytest.param({"State": {"Name": "pending"}, "NetworkInterfaces": []}, {}, "", id="not judged before it runs"),
         pytest.param({"Tags": []}, PLACE, "", id="not ours"),
+        pytest.param({"State": {"Name": "stopped"}}, PLACE, "was stopped", id="its host was retired"),
     ],
 )
 def test_what_is_not_as_ordered(more: dict[str, Any], place: dict[str, str], words: str) -> None:
     wrong = machines.instance({**RUNNING, **more}, ZONES, place).wrong
     assert words in wrong
     assert bool(wrong) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        pytest.param("pending", InstanceState.PENDING, id="pending"),
+        pytest.param("stopping", InstanceState.STOPPING, id="stopping"),
+        pytest.param("stopped", InstanceState.RUNNING, id="there until it is terminated"),
+        pytest.param("shutting-down", InstanceState.STOPPING, id="ending"),
+        pytest.param("terminated", InstanceState.TERMINATED, id="gone"),
+    ],
+)
+def test_what_is_left_of_a_machine(name: str, state: InstanceState) -> None:
+    assert machines.instance({**RUNNING, "State": {"Name": name}}, ZONES, PLACE).state is state
 
 
 def test_the_place_is_asked_for_where_it_was_ordered_and_not_known() -> None:
