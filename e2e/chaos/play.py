@@ -101,12 +101,15 @@ class Users(threading.Thread):
 
 
 def end(api: Steady, gang: Gang) -> None:
-    """Deletes the Job, or all pods of the group."""
+    """Deletes the Job, or all pods of the group and its Workload: Kueue holds deleted pods of a group that ran, and waits for
+    others in their place, until that goes."""
+    where = namespace_of(gang)
     if gang.kind == "job":
-        api.delete(resources.JOBS, namespace_of(gang), gang.name)
-    else:
-        for number in range(gang.nodes):
-            api.delete(resources.PODS, namespace_of(gang), f"{gang.name}-{number}")
+        api.delete(resources.JOBS, where, gang.name)
+        return
+    for number in range(gang.nodes):
+        api.delete(resources.PODS, where, f"{gang.name}-{number}")
+    api.delete(resources.WORKLOADS, where, gang.name)
 
 
 def settled(ledger: Ledger, gangs: Sequence[Gang]) -> list[str]:
