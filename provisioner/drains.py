@@ -25,10 +25,12 @@ def due(view: View) -> Drain | None:
 
 
 def called_off(view: View) -> tuple[str, ...]:
-    """Nodes that were closed for a drain whose machine stays after all; never a quarantined one, nor one of a machine to go."""
+    """Nodes that were closed for a drain whose machine stays after all, for certain: one that a list lacks may end all the same.
+    Never a quarantined one, nor one of a machine to go.
+    """
     going = {node.name for node in _ending(view)}
     nodes = (node for node in view.seen.nodes.values() if node.draining and node.closed and not node.quarantined)
-    return tuple(sorted(node.name for node in nodes if node.notice is None and node.name not in going))
+    return tuple(sorted(node.name for node in nodes if node.staying and node.name not in going))
 
 
 def words(view: View) -> str:

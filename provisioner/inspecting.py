@@ -92,6 +92,7 @@ class Inspector:
         if found is Verdict.SOUND and check and not used and _new(booking, node.metadata.name):
             found, words, unchecked = self._checked(name, node.metadata.name, check)
         on_it = marks.bookings_on(node.metadata.labels)
+        announced, staying = self._notice(node, pool)
         return SeenNode(
             name=node.metadata.name,
             provider_id=node.spec.provider_id,
@@ -106,7 +107,8 @@ class Inspector:
             closed=node.spec.unschedulable,
             verdict=found,
             words=words or ("" if found is Verdict.SOUND else "not as planned"),
-            notice=self._notice(node, pool),
+            notice=announced,
+            staying=staying,
             unchecked=unchecked,
             draining=marks.DRAINING in node.metadata.annotations,
         )
@@ -126,14 +128,17 @@ class Inspector:
         passed, words = checkups.result(found)
         return (Verdict.SOUND if passed else Verdict.WAITING if passed is None else Verdict.SICK), words, False
 
-    def _notice(self, node: core.Node, pool: ours.CapacityPool | None) -> Notice | None:
-        """What the pool's cloud said last: all its machines with our tags are listed, whatever booking they were bought for."""
+    def _notice(self, node: core.Node, pool: ours.CapacityPool | None) -> tuple[Notice | None, bool]:
+        """What the pool's cloud said last: all its machines with our tags are listed, whatever booking they were bought for. And
+        whether it said that the machine stays.
+        """
         known = self._state.known.get(pool.metadata.name) if pool else None
         machine = known.machine(node.spec.provider_id) if known else None
         if known is None or machine is None:
-            return None
-        there = (each for each in known.inventory.reservations if each.id == machine.reservation)
-        return notices.notice(machine, pool, next(there, None), self._now())
+            return None, False
+        there = next((each for each in known.inventory.reservations if each.id == machine.reservation), None)
+        found = notices.notice(machine, pool, there, self._now())
+        return found, found is None and (machine.reservation is None or there is not None)
 
     def _facts(self, mine: frozenset[str], node: core.Node, pool: ours.CapacityPool | None) -> verify.Facts:
         pods = self._state.pods_on(node.metadata.name)

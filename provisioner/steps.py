@@ -68,7 +68,8 @@ class SeenNode:
     `others` names foreign bookings with keys there, `giver` the one that has yet to let go of it. `holds`: the planned pods fit
     next to everything else that runs there. `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`:
     Corral bought the machine behind it, some day. `ready`: the Node says so. `closed`: cordoned. `unchecked`: its health check is
-    to begin. `draining`: closed by us for a drain.
+    to begin. `draining`: closed by us for a drain. `staying`: its cloud told of the machine and of its reservation, and announces
+    no end.
     """
 
     name: str
@@ -88,6 +89,7 @@ class SeenNode:
     notice: Notice | None = None
     unchecked: bool = False
     draining: bool = False
+    staying: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -575,10 +575,18 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
     "a node whose end was called off is opened again": (
         ONE,
         status("Provisioned", **PROVISIONED, first_pod_at=AT),
-        seen(node("n1", "i1", closed=True, draining=True), instances=TWO[:1], owner=Owner.ADMITTED),
+        seen(node("n1", "i1", closed=True, draining=True, staying=True), instances=TWO[:1], owner=Owner.ADMITTED),
         9,
         "reopen",
         Reopen(("n1",)),
+    ),
+    "not while a list lacks its machine": (
+        ONE,
+        status("Provisioned", **PROVISIONED, first_pod_at=AT),
+        seen(node("n1", "i1", closed=True, draining=True), instances=TWO[:1], owner=Owner.ADMITTED),
+        9,
+        "keep-watch",
+        Wait(60),
     ),
     "not one that somebody else closed": (
         ONE,
@@ -591,7 +599,9 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
     "nor a quarantined one": (
         ONE,
         status("Provisioned", **PROVISIONED, first_pod_at=AT),
-        seen(node("n1", "i1", closed=True, draining=True, quarantined=True), instances=TWO[:1], owner=Owner.ADMITTED),
+        seen(
+            node("n1", "i1", closed=True, draining=True, quarantined=True, staying=True), instances=TWO[:1], owner=Owner.ADMITTED
+        ),
         9,
         "keep-watch",
         Wait(60),
