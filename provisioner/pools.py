@@ -84,6 +84,7 @@ class PoolReconciler:
         if not holding and _deleted_for(pool, now) >= LINGER:
             await self._let_go(pool)
             return Result(SOON)
+        pool = self._as_said(pool)
         seen = self._look_at(view, pool, holding)
         await self._write(pool, poolstatus.pool_status(view, pool, seen))
         await self._told.tell(name, culprits(pool, seen, view.daemon_sets, self._state.flavors.values()))
@@ -180,11 +181,14 @@ class PoolReconciler:
         orphans = self._state.alarms.get(name, "")
         return replace(seen, missing=missing.get(name, {}), unfit=unfit.get(name, {}), holding=holding, orphans=orphans)
 
+    def _as_said(self, pool: ours.CapacityPool) -> ours.CapacityPool:
+        """With the status that was written last: a store that lags would have older transition times written over it."""
+        status, until = self._said.get(pool.metadata.name, (pool.status, 0.0))
+        return structs.replace(pool, status=status) if asyncio.get_running_loop().time() < until else pool
+
     async def _write(self, pool: ours.CapacityPool, status: ours.CapacityPoolStatus) -> None:
         loop, name = asyncio.get_running_loop(), pool.metadata.name
-        said = self._said.get(name)
-        before = said[0] if said and loop.time() < said[1] else pool.status
-        if status == before:
+        if status == pool.status:
             return
         try:
             await self._client.apply(POOLS, _body(pool, status), manager=MANAGER, subresource="status")
@@ -192,10 +196,10 @@ class PoolReconciler:
             return  # deleted, or made anew under the same name: the store will tell
         self._said[name] = (status, loop.time() + PATIENCE)
         for condition in status.conditions:
-            await self._tell(pool, before, condition)
+            await self._tell(pool, condition)
 
-    async def _tell(self, pool: ours.CapacityPool, before: ours.CapacityPoolStatus, condition: Any) -> None:
-        old = next((each for each in before.conditions if each.type == condition.type), None)
+    async def _tell(self, pool: ours.CapacityPool, condition: Any) -> None:
+        old = next((each for each in pool.status.conditions if each.type == condition.type), None)
         if old and (old.status, old.reason) == (condition.status, condition.reason):
             return
         good = condition.type == "Ready"

@@ -91,6 +91,15 @@ async def test_it_is_not_asked_more_often_than_set(world: Pooling) -> None:
     assert world.calls == [("patch", "capacitypools", "p"), ("apply", "capacitypools", "p")]
 
 
+async def test_while_the_store_lags_the_same_is_not_written_again_with_another_time(world: Pooling) -> None:
+    """Two statuses that differ in their times alone would be written by turns for ever, as the store shows the other."""
+    world.lag = True
+    for _ in range(3):
+        await world.reconciler.reconcile("p")
+        world.clock.advance(1)
+    assert world.calls.count(("apply", "capacitypools", "p")) == 1
+
+
 async def test_one_bad_answer_forgets_nothing(world: Pooling) -> None:
     await world.reconciler.reconcile("p")
     world.cloud.error = CloudError(ErrorKind.UNKNOWN, "connection refused")
