@@ -1,6 +1,6 @@
 """The simulated cloud's own state machine in this process, and the kubelets of its machines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from provisioner.clouds.simulated.nodes import due, node
 from provisioner.clouds.simulated.records import Machine, Memory
 from provisioner.clouds.simulated.wire import LaunchRequest
 from provisioner.clouds.simulated.world import World
+from provisioner.state import TAG_INSTALLATION
 from tests.faults.objects import Objects
 
 T = TypeVar("T")
@@ -26,10 +27,13 @@ READY = [
 
 
 class CloudTwin:
-    """`before_launch`, `after_launch` and `before_end` are called at these moments."""
+    """`before_launch`, `after_launch` and `before_end` are called at these moments. `world`: given if others are in it, too."""
 
-    def __init__(self, config: Config, objects: Objects, now: Callable[[], datetime]) -> None:
-        self.world, self.objects, self.now = World(config, Memory()), objects, now
+    def __init__(
+        self, config: Config, objects: Objects, now: Callable[[], datetime], installation: str, world: World | None = None
+    ) -> None:
+        self.world, self.objects, self.now = world or World(config, Memory()), objects, now
+        self.installation = installation
         self.world.seed(now(), fresh=True)
         self.before_launch: Callable[[Order], None] = lambda _: None
         self.after_launch: Callable[[Order], None] = lambda _: None
@@ -75,7 +79,11 @@ class CloudTwin:
         self.world.add_fault(msgspec.convert(fault, FaultRequest), f"f{self._faults}", self.now())
 
     def machines(self) -> list[Machine]:
-        return list(self.world.memory.machines.values())
+        """Those of the installation."""
+        return self._own(self.world.memory.machines.values())
+
+    def _own(self, machines: Iterable[Machine]) -> list[Machine]:
+        return [each for each in machines if each.order.tags[TAG_INSTALLATION] == self.installation]
 
     def alive(self) -> list[Machine]:
         """Those that cost: not told to end yet."""
@@ -90,14 +98,14 @@ class CloudTwin:
         now = self.now()
         self.world.advance(now)
         work = due(self.world, now)
-        for each in work.join:
+        for each in self._own(work.join):
             body = node(self.world.config, each)
             conditions = READY if each.becomes_ready else []
             self.objects.put("nodes", {**body, "status": {**body["status"], "conditions": conditions}})
             self.world.progress(each.id, joined=True, plugin_at=now)
-        for each in work.publish:
+        for each in self._own(work.publish):
             self._publish(each)
-        for each in work.remove:
+        for each in self._own(work.remove):
             self._remove(each)
 
     def _publish(self, machine: Machine) -> None:

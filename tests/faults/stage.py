@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from unittest import mock
 
 from provisioner import main
+from provisioner.clouds.simulated.world import World
 from provisioner.settings import ProvisionerSettings
 from runtime import manager
 from runtime.client import Client
@@ -35,7 +36,6 @@ SETTINGS = ProvisionerSettings.model_validate(
         "settleSeconds": 2,
         "retentionSeconds": 10,
         "reapGraceSeconds": 20,
-        "installation": INSTALLATION,
     }
 )
 
@@ -53,13 +53,16 @@ class Outcome:
 
 
 class Stage:
-    """`lost`: a machine died on its own in this run. `hidden`: Nodes that are away for a while."""
+    """`lost`: a machine died on its own in this run. `hidden`: Nodes that are away for a while. `world`: CloudTwin's."""
 
-    def __init__(self, scene: Scene, faults: Iterable[Fault]) -> None:
+    def __init__(
+        self, scene: Scene, faults: Iterable[Fault], installation: str = INSTALLATION, world: World | None = None
+    ) -> None:
+        self.settings = SETTINGS.model_copy(update={"installation": installation})
         self.scene, self.script, self.lost = scene, Script(faults), False
         self.objects = Objects(self.now)
         self.server = Server(self.objects)
-        self.cloud = CloudTwin(scene.config(), self.objects, self.now)
+        self.cloud = CloudTwin(scene.config(), self.objects, self.now, installation, world)
         self.gangs = [Gang(order, self.objects, self.now) for order in scene.gangs]
         self.judge = Judge(self)
         self.processes = 0
@@ -119,7 +122,7 @@ class Stage:
     async def _serve(self) -> None:
         """One process after the other, each until a fault kills it."""
         while True:
-            process = Process(self.script)
+            process = self.process()
             self._running.append(process)
             self.processes += 1
             life = asyncio.ensure_future(self._live(process))
@@ -135,9 +138,12 @@ class Stage:
                 await asyncio.gather(life, death, return_exceptions=True)
             await asyncio.sleep(RESTART)
 
+    def process(self) -> Process:
+        return Process(self.script)
+
     async def _live(self, process: Process) -> None:
         client = Client(Wire(self.server, process))
-        await main.build(SETTINGS, client, INSTALLATION, OneCloud(self.cloud, process))._run_parts()
+        await main.build(self.settings, client, self.cloud.installation, OneCloud(self.cloud, process))._run_parts()
 
 
 def adopted(name: str) -> dict[str, object]:
