@@ -2,8 +2,12 @@
 
 Only a lack of capacity backs off. A wrong configuration or a user's mistake is the error of one request or pool and must not
 keep others from offerings that are sound; throttling and lost replies say nothing about capacity.
+
+Installations that share a reservation may have failed at the same moment, each holding what the other lacked. They would do so
+again after the same wait: on a reservation each waits up to half as long again.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,10 +46,13 @@ class Entry:
 
 
 class Backoffs:
-    """`changed` is called with the pool's name after each change, so that somebody writes it to the pool's status."""
+    """`changed` is called with the pool's name after each change, so that somebody writes it to the pool's status. `installation`
+    tells the waits on reservations from those of others.
+    """
 
-    def __init__(self, changed: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, changed: Callable[[str], None] = lambda _: None, installation: str = "") -> None:
         self._entries: dict[Key, Entry] = {}
+        self._installation = installation
         self.changed = changed
 
     def record(
@@ -59,7 +66,8 @@ class Backoffs:
         message: str,
         now: datetime,
     ) -> None:
-        """Notes a failed purchase. The wait doubles from 30 s to 15 min as long as failures follow each other.
+        """Notes a failed purchase. The wait doubles from 30 s to 15 min as long as failures follow each other; on a reservation
+        up to half of it is added.
 
         A failure while the key is backed off already (calls that ran side by side) does not double the wait. The series ends when
         the key stayed quiet for 15 minutes after its wait, or by `clear`.
@@ -67,8 +75,24 @@ class Backoffs:
         if kind not in CAPACITY_KINDS:
             return
         key = Key(pool, source, shape, zone, reservation or "")
-        self._entries[key] = _next(self._entries.get(key), key, kind, message[:_MESSAGE], now)
+        self._entries[key] = self._next(key, kind, message[:_MESSAGE], now)
         self.changed(pool)
+
+    def _next(self, key: Key, kind: ErrorKind, message: str, now: datetime) -> Entry:
+        old = self._entries.get(key)
+        if old is None or now >= old.until + LONGEST:
+            return Entry(key, kind, message, since=now, until=now + self._wait(key, 0))
+        if now < old.until:
+            return Entry(key, kind, message, old.since, old.until, old.failures)
+        return Entry(key, kind, message, old.since, now + self._wait(key, old.failures), old.failures + 1)
+
+    def _wait(self, key: Key, failures: int) -> timedelta:
+        """After so many failures before this one, in whole seconds."""
+        wait: timedelta = min(LONGEST, FIRST * 2 ** min(failures, 10))
+        if not key.reservation:
+            return wait
+        mark = hashlib.sha256("\0".join((self._installation, key.reservation, str(failures))).encode()).hexdigest()
+        return wait + timedelta(seconds=int(mark, 16) % (wait // timedelta(seconds=2) + 1))
 
     def clear(self, pool: str, source: str, shape: str, zone: str, reservation: str | None) -> None:
         """A purchase succeeded: the key is sound again."""
@@ -97,15 +121,6 @@ class Backoffs:
     def next_end(self, now: datetime) -> datetime | None:
         """When the first of the active backoffs ends, so that waiting requests can be planned again then."""
         return min((e.until for e in self._entries.values() if e.until > now), default=None)
-
-
-def _next(old: Entry | None, key: Key, kind: ErrorKind, message: str, now: datetime) -> Entry:
-    if old is None or now >= old.until + LONGEST:
-        return Entry(key, kind, message, since=now, until=now + FIRST)
-    if now < old.until:
-        return Entry(key, kind, message, old.since, old.until, old.failures)
-    wait = min(LONGEST, FIRST * 2 ** min(old.failures, 10))
-    return Entry(key, kind, message, old.since, now + wait, old.failures + 1)
 
 
 def _order(key: Key) -> tuple[str, ...]:

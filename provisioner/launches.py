@@ -82,13 +82,17 @@ def order(booking: Booking, launch: Launch, cluster: str = "") -> Order:
 def first_launch(view: View) -> Launch | None:
     """The next purchase that has no launch yet, scarce capacity first; None when each has one.
 
-    Reservations come in the order of their ids: two installations that need the same ones then meet at the first, and whoever
-    gets all of it gets the rest, too, instead of each holding what the other lacks.
+    Reservations come in the order of their ids, and of the places in them: two installations that need the same ones then meet at
+    the first, and whoever gets all of it gets the rest, too, instead of each holding what the other lacks.
     """
     begun = {launch.purchase for launch in view.status.launches}
     waiting = [each for each in view.spec.purchases if each.name not in begun]
-    waiting.sort(key=lambda each: (_SCARCE_FIRST.index(each.capacity_type), each.reservation_id, each.name))
+    waiting.sort(key=_turn)
     return _launch(view, waiting[0], waiting[0].count) if waiting else None
+
+
+def _turn(purchase: BookedPurchase) -> tuple[object, ...]:
+    return _SCARCE_FIRST.index(purchase.capacity_type), purchase.reservation_id, sorted(purchase.domain.items()), purchase.name
 
 
 def missing(view: View, purchase: BookedPurchase) -> int:

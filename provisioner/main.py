@@ -127,7 +127,7 @@ def _state(manager: Manager, settings: ProvisionerSettings, cluster: str) -> Sta
             Resource(*resources.JOBS), core.Job, label_selector=CHECKUP, namespace=settings.leader_election.namespace
         ),
         csi_nodes=manager.reflector(Resource(*resources.CSI_NODES), storage.CSINode),
-        backoffs=Backoffs(),
+        backoffs=Backoffs(installation=settings.installation or cluster),
     )
 
 

@@ -31,6 +31,22 @@ def test_the_wait_doubles_with_each_failure_in_a_row() -> None:
     assert waits == [30, 60, 120, 240, 480, 900, 900]
 
 
+def test_installations_that_failed_on_a_reservation_at_the_same_moment_try_again_at_others() -> None:
+    """Half as long again at most, so that the bounds of the waits stay; apart by more than a launch takes, soon at the latest."""
+    ends: list[list[float]] = []
+    for installation in ("a", "b"):
+        backoffs, waits, at = Backoffs(installation=installation), [], NOW
+        for wait in (30, 60, 120, 240, 480, 900, 900):
+            backoffs.record("p", "res", "h100", "east", "cr-1", ErrorKind.RESERVATION_FULL, "full", at)
+            entry = backoffs.active(Key("p", "res", "h100", "east", "cr-1"), at)
+            assert entry is not None
+            waits.append((entry.until - at).total_seconds())
+            assert wait <= waits[-1] <= 1.5 * wait
+            at = entry.until
+        ends.append(waits)
+    assert max(abs(one - other) for one, other in zip(ends[0][:2], ends[1][:2], strict=True)) > 5
+
+
 def test_failures_side_by_side_count_once() -> None:
     backoffs = Backoffs()
     record(backoffs)

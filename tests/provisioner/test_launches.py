@@ -136,10 +136,10 @@ def test_machines_are_tagged_with_the_cluster_where_it_is_known() -> None:
 
 
 def test_reservations_are_bought_from_in_one_order_for_all_installations() -> None:
-    """By their ids, whatever a plan calls its purchases: two that need the same ones meet at the first."""
+    """By their ids and places, whatever a plan calls its purchases: two that need the same ones meet at the first."""
     bought = [
-        structs.replace(purchase(name, 1, "reserved"), reservation_id=reservation)
-        for name, reservation in (("p0", "cr-z"), ("p1", "cr-a"), ("p2", "cr-m"))
+        structs.replace(purchase(name, 1, "reserved"), reservation_id=reservation, domain={"rack": rack})
+        for name, reservation, rack in (("p0", "cr-z", "r1"), ("p1", "cr-a", "r2"), ("p2", "cr-m", "r1"), ("p3", "cr-a", "r1"))
     ]
     status, found = BookingStatus(phase="Launching"), []
     for _ in bought:
@@ -148,4 +148,4 @@ def test_reservations_are_bought_from_in_one_order_for_all_installations() -> No
         assert begun is not None
         found.append(begun.purchase)
         status = structs.replace(status, launches=(*status.launches, begun))
-    assert found == ["p1", "p2", "p0"]
+    assert found == ["p3", "p1", "p2", "p0"]
