@@ -65,7 +65,14 @@ def test_pools_accepted(api: Api, spec: Json) -> None:
     answer = create(api, CAPACITY_POOLS, spec)
     assert answer.accepted, answer.body
     assert answer.body["spec"]["mode"] == "Observe"
-    assert answer.body["spec"]["readiness"] == {"timeout": "20m"}
+    assert answer.body["spec"]["readiness"] == {
+        "timeout": "20m",
+        "unhealthyConditions": [
+            {"type": "KernelDeadlock", "status": "True"},
+            {"type": "ReadonlyFilesystem", "status": "True"},
+            {"type": "AcceleratedHardwareReady", "status": "False"},
+        ],
+    }
 
 
 @pytest.mark.parametrize(
@@ -140,7 +147,7 @@ def test_policies(api: Api, spec: Json, words: str) -> None:
 
 def test_policy_defaults_are_shown(api: Api) -> None:
     spec = create(api, CAPACITY_POLICIES, {}).body["spec"]
-    assert spec["timeouts"] == {"queued": "24h", "provision": "40m", "booking": "15m"}
+    assert spec["timeouts"] == {"queued": "24h", "launch": "10m", "provision": "40m", "booking": "15m", "release": "30m"}
     assert spec["capacityOrder"] == ["reserved", "capacity-block", "on-demand"]
 
 
