@@ -11,6 +11,7 @@ from capacity.model import Exclusive, Labels, Slices
 from capacity.requirements import Expression, LabelSelector
 from kube.requests import PodSpecError
 
+OURS = "corral.dev/"
 REQUIRED_TOPOLOGY = "corral.dev/required-topology"
 PREFERRED_TOPOLOGY = "corral.dev/preferred-topology"
 TOPOLOGY_GROUP = "corral.dev/topology-group"
@@ -18,6 +19,8 @@ SLICE_TOPOLOGY = "corral.dev/slice-topology"
 SLICE_SIZE = "corral.dev/slice-size"
 EXCLUSIVE_TOPOLOGY = "corral.dev/exclusive-topology"
 EXCLUSIVE_SIZE = "corral.dev/exclusive-size"
+DO_NOT_DISRUPT = "corral.dev/do-not-disrupt"
+"""Says nothing of the place: it holds the node on which the pod runs (provisioner/disruption.py)."""
 PLACED_BY_KUEUE = "corral.dev/placed-by-kueue"
 MADE_BY = "corral.dev/made-by"
 
@@ -32,7 +35,7 @@ GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 UNTOLD = "?"
 """The value of a label that the template does not tell; no valid one, so that only Exists and NotIn match it."""
 
-_OURS = (
+_KNOWN = (
     REQUIRED_TOPOLOGY,
     PREFERRED_TOPOLOGY,
     TOPOLOGY_GROUP,
@@ -40,6 +43,7 @@ _OURS = (
     SLICE_SIZE,
     EXCLUSIVE_TOPOLOGY,
     EXCLUSIVE_SIZE,
+    DO_NOT_DISRUPT,
     PLACED_BY_KUEUE,
     MADE_BY,
 )
@@ -94,8 +98,8 @@ def unplanned(notes: Notes) -> Iterator[str]:
 
 def _known(notes: Notes) -> None:
     for note in sorted(notes):
-        if note.startswith("corral.dev/") and note not in _OURS:
-            raise PodSpecError(f"annotation {note} is not known: correct or remove it; known are {', '.join(_OURS[:-2])}")
+        if note.startswith(OURS) and note not in _KNOWN:
+            raise PodSpecError(f"annotation {note} is not known: correct or remove it; known are {', '.join(_KNOWN[:-2])}")
 
 
 def _said(notes: Notes, *names: str) -> str:

@@ -8,11 +8,11 @@ Autoscaler), and one of our own for both.
 from collections.abc import Mapping
 
 from kube import core
+from kube.levels import DO_NOT_DISRUPT
 from provisioner import marks
 
 CHECKUP = "corral.dev/health-check"
 """Label of the pods that check a node's health; they may be ended with it."""
-DO_NOT_DISRUPT = "corral.dev/do-not-disrupt"
 _HOLDS_POD = (
     (DO_NOT_DISRUPT, "true"),
     ("karpenter.sh/do-not-disrupt", "true"),

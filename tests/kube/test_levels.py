@@ -98,6 +98,10 @@ def test_placed_by_kueue(value: str, *, pinned: bool) -> None:
     assert levels("worker", {"corral.dev/placed-by-kueue": value}).placed_by_kueue is pinned
 
 
+def test_what_is_said_to_hold_the_node_is_known_and_says_no_place() -> None:
+    assert levels("worker", {"corral.dev/do-not-disrupt": "true"}) == levels("worker", {})
+
+
 @pytest.mark.parametrize(
     ("notes", "words"),
     [
