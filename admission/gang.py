@@ -87,8 +87,8 @@ def members(
 ) -> tuple[Member, ...]:
     """The gang, each template as its pods will be; `maker` makes them, if it says more of them than their templates.
 
-    Raises AssignmentMissingError and FlavorMissingError, and WorkloadMistakeError when a pod set's own node selector contradicts
-    its flavor, or its topology request is of a kind that the planner doesn't know.
+    Raises AssignmentMissingError and FlavorMissingError, WorkloadMistakeError when a pod set's own node selector contradicts its
+    flavor, or its topology request is of a kind that the planner doesn't know, and what `makers.left_out` raises.
     """
     return tuple(_member(pod_set, assignment, flavors, maker) for pod_set, assignment in needed(workload, on_flavors, managed))
 

@@ -14,8 +14,9 @@ from admission.workloads import Workloads
 from kube import resources
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import AdmissionCheck, ClusterQueue, ProvisioningRequestConfig, ResourceFlavor, Workload
-from kube.makers import JobSet, LeaderWorkerSet, Maker, StatefulSet
+from kube.makers import JobSet, LeaderWorkerSet, StatefulSet
 from kube.ours import CapacityPolicy
+from kube.queued_pods import MANAGED_BY_KUEUE, UNFINISHED, QueuedPod
 from kube.request_marks import MANAGED, WORKLOAD, WORKLOAD_UID
 from runtime import logging
 from runtime.client import Client, Resource
@@ -68,6 +69,7 @@ def _stores(manager: Manager) -> Stores:
         job_sets=manager.reflector(Resource(*resources.JOB_SETS), JobSet, optional=True),
         leader_worker_sets=manager.reflector(Resource(*resources.LEADER_WORKER_SETS), LeaderWorkerSet, optional=True),
         stateful_sets=manager.reflector(Resource(*resources.STATEFUL_SETS), StatefulSet),
+        pods=manager.reflector(Resource(*resources.PODS), QueuedPod, label_selector=MANAGED_BY_KUEUE, field_selector=UNFINISHED),
     )
 
 
@@ -82,8 +84,8 @@ def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controlle
         """All workloads whose attempt may begin only now; those under way don't depend on settings."""
         return (key_of(each) for each in stores.workloads.values() if begins(each))
 
-    def made(maker: Maker) -> Iterator[Key]:
-        """A workload may be seen before the JobSet that it is of."""
+    def made(maker: JobSet | LeaderWorkerSet | StatefulSet | QueuedPod) -> Iterator[Key]:
+        """A workload may be seen before the JobSet or the pods that it is of."""
         return (key_of(each) for each in stores.workloads.by(BY_MAKER, maker.metadata.uid) if begins(each))
 
     controller.watch(stores.workloads, lambda each: [key_of(each)] if each.status.admission_checks else [])
@@ -95,6 +97,7 @@ def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controlle
     controller.watch(stores.job_sets, made)
     controller.watch(stores.leader_worker_sets, made)
     controller.watch(stores.stateful_sets, made)
+    controller.watch(stores.pods, made)
     return controller
 
 

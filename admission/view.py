@@ -1,6 +1,7 @@
 """From the stores to the view that the decision is made on, and to the attempt that it may ask for."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -9,6 +10,7 @@ from admission.gang import AssignmentMissingError, FlavorMissingError, Member, W
 from admission.model import Entry, RetryRule, View
 from admission.requests import Attempt
 from admission.terms import CONTROLLER, DEFAULT_RETRY, Files, Terms, Unusable, parameters, retry_for, terms
+from kube import podrules, podspec
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import (
     AdmissionCheck,
@@ -21,13 +23,15 @@ from kube.kueue import (
 from kube.levels import JOBSET, LWS
 from kube.makers import STATEFUL_SET, JobSet, LeaderWorkerSet, Maker, StatefulSet
 from kube.ours import CapacityPolicy
+from kube.queued_pods import Pods, PodsDifferError, PodsMissingError, QueuedPod
 from kube.request_marks import CHECK, WORKLOAD_UID
-from kube.resources import JOB_SETS, LEADER_WORKER_SETS, STATEFUL_SETS
+from kube.requests import PodSpecError
+from kube.resources import JOB_SETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from kube.times import instant
 from runtime.store import Store
 
 BY_WORKLOAD = "workload uid"
-BY_MAKER = "uid of a JobSet, LeaderWorkerSet or StatefulSet"
+BY_MAKER = "uid of a JobSet, LeaderWorkerSet, StatefulSet or Pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Stores:
     job_sets: Store[JobSet] = field(default_factory=Store)
     leader_worker_sets: Store[LeaderWorkerSet] = field(default_factory=Store)
     stateful_sets: Store[StatefulSet] = field(default_factory=Store)
+    pods: Store[QueuedPod] = field(default_factory=Store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ def workload_uid(request: ProvisioningRequest) -> Iterator[str]:
 
 def maker_uid(workload: Workload) -> Iterator[str]:
     """The index of workloads by who makes their pods."""
-    return (owner.uid for owner in workload.metadata.owner_references if owner.kind in (JOBSET, LWS, STATEFUL_SET))
+    return (owner.uid for owner in workload.metadata.owner_references if owner.kind in (JOBSET, LWS, STATEFUL_SET, PODS.kind))
 
 
 def own_entries(stores: Stores, workload: Workload) -> tuple[AdmissionCheckState, ...]:
@@ -145,9 +150,9 @@ def prospect(
     try:
         gang = _gang(stores, workload, entry.name, conditions)
         wanted = parameters(conditions, workload.metadata.annotations)
-    except (AssignmentMissingError, FlavorMissingError, _QueueMissingError, _MakerMissingError) as error:
+    except (AssignmentMissingError, FlavorMissingError, _QueueMissingError, _MakerMissingError, PodsMissingError) as error:
         return Prospect(obstacle=str(error))
-    except WorkloadMistakeError as error:
+    except (WorkloadMistakeError, PodsDifferError) as error:
         return Prospect(mistake=str(error))
     number = requests.number(workload, entry, ())
     fingerprint = requests.fingerprint(workload, entry.name, number)
@@ -180,7 +185,25 @@ def _maker(stores: Stores, workload: Workload) -> Maker | None:
             if found is None or found.metadata.uid != owner.uid:
                 raise _MakerMissingError(f'{owner.kind} "{owner.name}" of the workload is not there (yet)')
             return found
-    return None
+    return _pods(stores, workload)
+
+
+def _pods(stores: Stores, workload: Workload) -> Pods | None:
+    """Those of its own; it keeps references to pods that are gone."""
+    namespace, owners = workload.metadata.namespace, workload.metadata.owner_references
+    uids = {owner.name: owner.uid for owner in owners if (owner.api_version, owner.kind) == (PODS.api_version, PODS.kind)}
+    if not uids:
+        return None
+    found = (stores.pods.get((namespace, name)) for name in uids)
+    seen = tuple(each for each in found if each and each.metadata.uid == uids[each.metadata.name])
+    return Pods(seen, frozenset(_selecting(workload)))
+
+
+def _selecting(workload: Workload) -> Iterator[str]:
+    """Keys of labels by which its pods select pods. A template that can't be read is refused where it is planned for."""
+    for each in workload.spec.pod_sets:
+        with suppress(PodSpecError):
+            yield from podrules.selecting(podspec.template(each.template).spec)
 
 
 def _gang(stores: Stores, workload: Workload, check: str, conditions: Terms) -> tuple[Member, ...]:

@@ -98,6 +98,8 @@ MAY = [
     ("admission", "list", "podtemplates", "", False),
     ("admission", "update", "workloads.kueue.x-k8s.io", "finalizers", False),
     ("admission", "create", "events.events.k8s.io", "", True),
+    ("admission", "watch", "pods", "", True),
+    ("admission", "patch", "pods", "", False),
     ("admission", "list", "nodes", "", False),
     ("admission", "list", "secrets", "", False),
     ("admission", "create", "bookings.corral.dev", "", False),

@@ -128,6 +128,38 @@ def said(cluster: Cluster, request: Json, index: int = 0) -> tuple[Json, Json]:
 
 
 TOPOLOGY = {"corral.dev/preferred-topology": "topology.kubernetes.io/zone"}
+REQUIRED = "corral.dev/required-topology"
+RACK = {REQUIRED: "topology.example.com/rack"}
+
+
+def test_what_the_pods_of_a_group_say_is_asked_for_by_role(cluster: Cluster) -> None:
+    """Kueue's Workload has nothing but their specs."""
+    cluster.queue()
+    workers = [pod(f"worker-{number}", group="gang", size=3, labels=SERVE, notes=RACK) for number in range(2)]
+    within(cluster, *workers, pod("driver", 0, group="gang", size=3))
+    request = cluster.request()
+    assert not any(each["template"].get("metadata") for each in cluster.workload()["spec"]["podSets"])
+    found = {count: said(cluster, request, index) for index, count in enumerate(pod_sets(cluster, request).values())}
+    (_, driver), (labels, notes) = found[1], found[2]
+    assert labels.items() >= (SERVE | {"kueue.x-k8s.io/pod-group-name": "gang"}).items()
+    assert (notes.get(REQUIRED), driver.get(REQUIRED)) == (RACK[REQUIRED], None)
+    cluster.provision(request)
+    let_go(cluster, 3)
+
+
+def test_what_a_plain_pod_says_is_asked_for(cluster: Cluster) -> None:
+    cluster.queue()
+    within(cluster, pod("alone", labels=SERVE, notes=TOPOLOGY))
+    labels, notes = said(cluster, cluster.request())
+    assert (labels.items() >= SERVE.items(), notes) == (True, TOPOLOGY)
+
+
+def test_pods_of_one_role_that_want_different_places_are_told_so(cluster: Cluster) -> None:
+    """Kueue takes them for alike."""
+    cluster.queue()
+    within(cluster, pod("a", group="gang", size=2, notes=RACK), pod("b", group="gang", size=2))
+    cluster.told("AdmissionCheckUpdated", f'annotation {REQUIRED} is "{RACK[REQUIRED]}" on pod "a" but not set on pod "b"')
+    assert not cluster.requests()
 
 
 def test_a_stateful_set_is_one_gang(cluster: Cluster) -> None:

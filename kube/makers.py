@@ -1,5 +1,5 @@
 """JobSet, LeaderWorkerSet and StatefulSet, reduced to what they tell of their pods and a Workload's pod templates don't
-(jobset.x-k8s.io/v1alpha2, leaderworkerset.x-k8s.io/v1, apps/v1).
+(jobset.x-k8s.io/v1alpha2, leaderworkerset.x-k8s.io/v1, apps/v1). Pods that nobody makes tell it of themselves.
 """
 
 from kube.core import TemplateMeta
@@ -14,6 +14,7 @@ from kube.levels import (
     MADE_BY,
 )
 from kube.meta import ObjectMeta, Record
+from kube.queued_pods import Pods
 
 STATEFUL_SET = "StatefulSet"
 LEADER = "leader"
@@ -77,13 +78,17 @@ class StatefulSet(Record, frozen=True, kw_only=True):
     spec: StatefulSetSpec = StatefulSetSpec()
 
 
-Maker = JobSet | LeaderWorkerSet | StatefulSet
+Maker = JobSet | LeaderWorkerSet | StatefulSet | Pods
 
 
 def left_out(maker: Maker, pod_set: str) -> TemplateMeta:
     """Labels and annotations of its pods that Kueue v0.17.0 leaves out of the Workload: for these kinds it copies the pod's spec
-    alone (leaderworkerset_reconciler.go, statefulset_reconciler.go).
+    alone (leaderworkerset_reconciler.go, statefulset_reconciler.go, pod_controller.go).
+
+    Raises PodsMissingError and PodsDifferError.
     """
+    if isinstance(maker, Pods):
+        return maker.said(pod_set)
     if isinstance(maker, StatefulSet):
         return maker.spec.template.metadata
     if isinstance(maker, LeaderWorkerSet):
@@ -96,9 +101,9 @@ def notes(maker: Maker, pod_set: str) -> dict[str, str]:
     """Annotations for the pod template of one of its pod sets. A unit of a JobSet is one Job; of a LeaderWorkerSet, all pods of
     the gang. What a replicated job says goes before what its JobSet says (jobset_controller.go, v0.11.1).
     """
-    said = maker.metadata.annotations
-    if isinstance(maker, StatefulSet):
+    if isinstance(maker, StatefulSet | Pods):
         return {}
+    said = maker.metadata.annotations
     if isinstance(maker, LeaderWorkerSet):
         return {MADE_BY: LWS, **{key: said[key] for key in (LWS_EXCLUSIVE, LWS_SUBGROUP_EXCLUSIVE) if said.get(key)}}
     job = next((job for job in maker.spec.replicated_jobs if job.name == pod_set), ReplicatedJob())

@@ -46,6 +46,18 @@ def required_terms(spec: PodSpec) -> Iterator[PodAffinityTerm]:
             yield from part.required if part else ()
 
 
+def selecting(spec: PodSpec) -> Iterator[str]:
+    """Keys of the labels by which its rules select pods."""
+    for term in required_terms(spec):
+        yield from (*keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys)
+    for constraint in hard_spreads(spec):
+        yield from (*keys(constraint.label_selector), *constraint.match_label_keys)
+
+
+def keys(selector: LabelSelector | None) -> Iterable[str]:
+    return (*selector.match_labels, *(each.key for each in selector.match_expressions)) if selector else ()
+
+
 def host_ports(spec: PodSpec) -> tuple[requirements.HostPort, ...]:
     """The ports of containers and sidecars that are bound on the node; with `hostNetwork` every port is."""
     if not spec.host_network and not any(c.ports for c in (*spec.containers, *spec.init_containers)):

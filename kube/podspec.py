@@ -17,7 +17,7 @@ from kube.levels import given_labels, levels, unplanned
 from kube.meta import decode
 from kube.podrules import NO_NAMESPACES
 from kube.requests import PodSpecError, pod_requests
-from kube.selectors import LabelSelector, terms
+from kube.selectors import terms
 from kube.volumes import NO_VOLUMES, Volumes, reaches
 
 _QUEUE_GATES = "kueue.x-k8s.io/"  # gates that Kueue itself removes when it admits
@@ -192,20 +192,12 @@ def _claims(spec: PodSpec) -> Iterator[str]:
 
 def _unknown_company(spec: PodSpec, labels: Labels, namespaces: Mapping[str, Labels]) -> Iterator[str]:
     """Terms of which it isn't known which pods they select."""
-    given: dict[str, None] = {}
     for term in podrules.required_terms(spec):
-        given |= dict.fromkeys((*_keys(term.label_selector), *term.match_label_keys, *term.mismatch_label_keys))
-        if term.namespace_selector and _keys(term.namespace_selector) and not namespaces:
+        if term.namespace_selector and podrules.keys(term.namespace_selector) and not namespaces:
             yield f"pod affinity over {term.topology_key} selects namespaces by labels, which aren't known here"
-    for constraint in podrules.hard_spreads(spec):
-        given |= dict.fromkeys((*_keys(constraint.label_selector), *constraint.match_label_keys))
-    for key in given:
+    for key in dict.fromkeys(podrules.selecting(spec)):
         if key.startswith(_GIVEN) and key not in labels:
             yield f"pods are selected by label {key}, which their controller adds and the template doesn't show"
-
-
-def _keys(selector: LabelSelector | None) -> Iterable[str]:
-    return (*selector.match_labels, *(each.key for each in selector.match_expressions)) if selector else ()
 
 
 def _device_backed(requests: Mapping[str, int], served: frozenset[str]) -> Iterator[str]:

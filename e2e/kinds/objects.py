@@ -248,12 +248,19 @@ WHOLE = (
 # --- kinds whose pods wait themselves, each held by a scheduling gate -----------------------------------------------------
 
 
-def pod(name: str, gpus: int = 8, *, group: str = "", size: int = 0, labels: Mapping[str, str] | None = None) -> Json:
-    """A pod of a user's own; `group` and `size` make it one of so many."""
+def pod(
+    name: str,
+    gpus: int = 8,
+    *,
+    group: str = "",
+    size: int = 0,
+    labels: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> Json:
+    """A pod of a user's own, annotated by `notes`; `group` and `size` make it one of so many."""
     member = {"kueue.x-k8s.io/pod-group-name": group} if group else {}
-    meta: Json = {"name": name, "labels": {QUEUE: "queue", **member, **(labels or {})}}
-    if group:
-        meta["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": str(size)}
+    counted = {"kueue.x-k8s.io/pod-group-total-count": str(size)} if group else {}
+    meta = {"name": name, "labels": {QUEUE: "queue", **member, **(labels or {})}, "annotations": {**counted, **(notes or {})}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, **template(gpus)}
 
 

@@ -11,6 +11,7 @@ from admission.settings import AdmissionSettings
 from kube.kueue import Workload
 from kube.makers import JobSet
 from kube.meta import OwnerReference, decode
+from kube.queued_pods import QueuedPod
 from runtime.client import Client
 from runtime.controller import DONE
 from runtime.store import Store, key_of
@@ -20,13 +21,17 @@ from tests.runtime.fakes import Wire
 pytestmark = pytest.mark.looptime
 
 
-def of_job_set(name: str, **more: Any) -> Workload:
-    owner = OwnerReference(kind="JobSet", name=name, uid=f"{name}-uid", controller=True)
-    made = workload(name=f"jobset-{name}", **more)
+def made_of(kind: str, name: str, **more: Any) -> Workload:
+    owner = OwnerReference(kind=kind, name=name, uid=f"{name}-uid", controller=True)
+    made = workload(name=f"of-{name}", **more)
     return structs.replace(made, metadata=structs.replace(made.metadata, owner_references=(owner,)))
 
 
-async def test_a_job_set_wakes_the_workload_that_waits_for_it() -> None:
+@pytest.mark.parametrize(
+    ("kind", "plural", "view"),
+    [pytest.param("JobSet", "jobsets", JobSet, id="JobSet"), pytest.param("Pod", "pods", QueuedPod, id="pod")],
+)
+async def test_who_makes_the_pods_wakes_the_workload_that_waits_for_it(kind: str, plural: str, view: type[Any]) -> None:
     manager = main.build(AdmissionSettings(), Client(Wire()))
     stores: dict[str, Store[Any]] = {each.resource.plural: each.store for each in manager._reflectors}
     [controller] = [each for each in manager._controllers if each.name == "workloads"]
@@ -39,14 +44,22 @@ async def test_a_job_set_wakes_the_workload_that_waits_for_it() -> None:
     controller._reconcile = seen
     running = asyncio.create_task(controller.run())
     admitted = [condition("QuotaReserved"), condition("Admitted")]
-    for each in (of_job_set("a"), of_job_set("b"), of_job_set("c", conditions=admitted)):
+    for each in (made_of(kind, "a"), made_of(kind, "b"), made_of(kind, "c", conditions=admitted)):
         stores["workloads"].put(key_of(each), each)
     await asyncio.sleep(1)
     keys.clear()
     for name in ("a", "c"):
-        made = decode({"metadata": {"namespace": "team", "name": name, "uid": f"{name}-uid"}}, JobSet)
-        stores["jobsets"].put(key_of(made), made)
+        made = decode({"metadata": {"namespace": "team", "name": name, "uid": f"{name}-uid"}}, view)
+        stores[plural].put(key_of(made), made)
     await asyncio.sleep(1)
-    assert keys == [("team", "jobset-a")]
+    assert keys == [("team", "of-a")]
     controller.stop()
     await running
+
+
+def test_only_pods_that_kueue_manages_are_watched_until_they_end() -> None:
+    [pods] = [each for each in main.build(AdmissionSettings(), Client(Wire()))._reflectors if each.resource.plural == "pods"]
+    assert pods._narrow == {
+        "labelSelector": "kueue.x-k8s.io/managed=true",
+        "fieldSelector": "status.phase!=Failed,status.phase!=Succeeded",
+    }

@@ -19,6 +19,7 @@ from admission.writer import entry_body, make_request
 from kube.kueue import Workload
 from kube.makers import JobSet
 from kube.meta import OwnerReference, decode
+from kube.queued_pods import QueuedPod
 from runtime.controller import DONE, Result
 from runtime.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from runtime.store import Store, key_of
@@ -544,6 +545,71 @@ async def test_a_stateful_set_of_another_group_is_not_waited_for(world: World) -
 
 async def test_a_stateful_set_is_waited_for(world: World) -> None:
     await world.turn(made_by("apps/v1", "StatefulSet"))
+    assert world.client.entries[0]["message"] == 'StatefulSet "llm" of the workload is not there (yet)'
+
+
+UNLABELLED = {"kueue.x-k8s.io/pod-group-name": "gang"}
+
+
+def of_pods(*names: str, pod_sets: tuple[Json, ...] = ()) -> Workload:
+    given = workload(*pod_sets)
+    owners = tuple(OwnerReference(api_version="v1", kind="Pod", name=name, uid=f"{name}-uid") for name in names)
+    return structs.replace(given, metadata=structs.replace(given.metadata, owner_references=owners))
+
+
+def queued_pod(name: str, level: str, uid: str = "") -> QueuedPod:
+    """Of a group of which the one role is called as the pod set is."""
+    labels = {"kueue.x-k8s.io/pod-group-name": "gang", "app": "train"}
+    notes = {"kueue.x-k8s.io/role-hash": "main", "corral.dev/required-topology": level}
+    meta = {"namespace": "team", "name": name, "uid": uid or f"{name}-uid", "labels": labels, "annotations": notes}
+    return decode({"metadata": meta}, QueuedPod)
+
+
+async def test_what_pods_say_is_asked_for_as_soon_as_one_is_seen(world: World) -> None:
+    world.put(world.stores.pods, queued_pod("a", "zone", uid="one of that name before it"))
+    world.put(world.stores.pods, queued_pod("stranger", "zone"))
+    await world.turn(of_pods("a", "b"))
+    assert world.client.entries[0]["message"] == 'no pod of pod set "main" is there (yet)'
+    assert world.client.writes == ["apply workloads"]
+    world.put(world.stores.pods, queued_pod("b", "rack"))
+    metadata = world.attempt(of_pods("a", "b")).members[0].template["metadata"]
+    assert metadata["annotations"] == {"corral.dev/required-topology": "rack"}
+    assert metadata["labels"] == {"kueue.x-k8s.io/pod-group-name": "gang", "app": "train"}
+
+
+async def test_pods_of_one_role_that_differ_are_the_user_s_mistake(world: World) -> None:
+    world.put(world.stores.pods, queued_pod("a", "rack"))
+    world.put(world.stores.pods, queued_pod("b", "zone"))
+    await world.turn(of_pods("a", "b"))
+    [written] = world.client.entries
+    assert written["state"] == "Rejected"
+    assert (
+        'pod set "main": annotation corral.dev/required-topology is "rack" on pod "a" but "zone" on pod "b"' in written["message"]
+    )
+    assert world.client.writes == ["apply workloads"]
+
+
+async def test_labels_of_pods_that_another_pod_set_selects_must_be_alike(world: World) -> None:
+    term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "train"}}}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    container = {"name": "c", "resources": {"requests": {"nvidia.com/gpu": "8"}}}
+    driver = pod_set("driver", template={"spec": {"containers": [container], "affinity": affinity}})
+    other = queued_pod("b", "rack")
+    for each in (queued_pod("a", "rack"), structs.replace(other, metadata=structs.replace(other.metadata, labels=UNLABELLED))):
+        world.put(world.stores.pods, each)
+    await world.turn(of_pods("a", "b", pod_sets=(pod_set(), driver)))
+    [written] = world.client.entries
+    assert (written["state"], 'label app is "train" on pod "a" but not set on pod "b"' in written["message"]) == (
+        "Rejected",
+        True,
+    )
+
+
+async def test_a_stateful_set_speaks_for_its_pods(world: World) -> None:
+    """Kueue notes the pods, too, as owners of its Workload."""
+    made, pods = made_by("apps/v1", "StatefulSet"), of_pods("a")
+    owners = (*pods.metadata.owner_references, *made.metadata.owner_references)
+    await world.turn(structs.replace(made, metadata=structs.replace(made.metadata, owner_references=owners)))
     assert world.client.entries[0]["message"] == 'StatefulSet "llm" of the workload is not there (yet)'
 
 

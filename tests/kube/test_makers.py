@@ -1,4 +1,4 @@
-"""What JobSets and LeaderWorkerSets say of their pods."""
+"""What JobSets, LeaderWorkerSets, StatefulSets and pods themselves say of their pods."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 
 from kube.makers import JobCounts, JobSet, LeaderWorkerSet, StatefulSet, left_out, notes
 from kube.meta import decode
+from kube.queued_pods import Pods, QueuedPod
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 SELECTING = "alpha.jobset.sigs.k8s.io/node-selector"
@@ -74,6 +75,13 @@ ALIKE = {"leaderWorkerTemplate": {"workerTemplate": head("works")}}
 def test_what_kueue_leaves_out(kind: type[Any], spec: dict[str, Any], pod_set: str, expected: str) -> None:
     said = left_out(decode({"metadata": {}, "spec": spec}, kind), pod_set)
     assert (said.labels, said.annotations) == ({"app": expected}, {"corral.dev/required-topology": expected})
+
+
+def test_pods_say_it_themselves() -> None:
+    made = Pods((decode({"metadata": {"name": "a", **head("trains")["metadata"]}}, QueuedPod),))
+    said = left_out(made, "main")
+    assert (said.labels, said.annotations) == ({"app": "trains"}, {"corral.dev/required-topology": "trains"})
+    assert notes(made, "main") == {}
 
 
 def test_a_job_set_s_templates_are_in_the_workload_whole() -> None:
