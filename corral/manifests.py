@@ -8,10 +8,9 @@ from corral.files import InputError, Object, named, view
 from corral.known import Known
 from kube import makers, podcheck, podspec
 from kube.kueue import Workload
+from kube.queued_pods import GROUP_NAME, ROLE_HASH
 from kube.requests import PodSpecError
 
-GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
-ROLE = "kueue.x-k8s.io/role-hash"
 _JOB_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 MOST_PODS = 16_384
 """Pods that a gang may have; the provisioner holds to the same."""
@@ -102,7 +101,7 @@ class _Reader:
         members = [other for other in self._items if group and _member(other, group)] or [item]
         roles: dict[str, list[Object]] = {}
         for pod in members:
-            role = (pod["metadata"].get("annotations") or {}).get(ROLE)
+            role = (pod["metadata"].get("annotations") or {}).get(ROLE_HASH)
             roles.setdefault(role or str(pod["spec"]), []).append(pod)
         names = {key: key if len(key) < 64 else f"role-{number}" for number, key in enumerate(roles)}
         return [self._pod_set(item, names[key], len(pods), pods[0]) for key, pods in roles.items()]

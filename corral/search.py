@@ -9,6 +9,7 @@ from kube import resources
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import ObjectMeta, OwnerReference, Record
+from kube.queued_pods import GROUP_NAME
 from kube.resources import Kind
 from provisioner.producers import stated
 from runtime.errors import Forbidden
@@ -28,7 +29,6 @@ _BELOW = {
         _RAY_CLUSTERS,
     )
 }
-_GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
 _GROUP_SIZE = "kueue.x-k8s.io/pod-group-total-count"
 _WORDS = {REQUEST: "ProvisioningRequest", WORKLOAD: "Workload", POD_GROUP: "pod group"}
 
@@ -97,7 +97,7 @@ async def _above(reader: Reader, target: Target, namespace: str) -> AsyncIterato
         below = await reader.get(kind, Thing, name, namespace) if kind else None
         if below is None:
             return
-        if group := below.metadata.labels.get(_GROUP_NAME):
+        if group := below.metadata.labels.get(GROUP_NAME):
             yield OwnerReference(kind=_WORDS[WORKLOAD], name=group)
         owner = next((each for each in below.metadata.owner_references if each.controller), None)
         if owner is None:
@@ -142,8 +142,8 @@ async def _group(reader: Reader, target: Target, namespace: str) -> AsyncIterato
     name = target.name if target.kind == POD_GROUP else ""
     if target.kind == "pod":
         pod = await reader.get(resources.PODS, Thing, target.name, namespace)
-        name = pod.metadata.labels.get(_GROUP_NAME, "") if pod else ""
-    pods = await reader.all(resources.PODS, Thing, namespace, label_selector=f"{_GROUP_NAME}={name}") if name else ()
+        name = pod.metadata.labels.get(GROUP_NAME, "") if pod else ""
+    pods = await reader.all(resources.PODS, Thing, namespace, label_selector=f"{GROUP_NAME}={name}") if name else ()
     totals = {pod.metadata.annotations.get(_GROUP_SIZE, "?") for pod in pods}
     if pods:
         yield (
