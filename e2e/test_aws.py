@@ -28,6 +28,7 @@ def aws(controlplane: ControlPlane) -> Iterator[AwsStack]:
 @pytest.fixture
 def here(aws: AwsStack, namespace: str, request: pytest.FixtureRequest) -> Iterator[Situation]:
     made = Situation(aws, namespace)
+    made.settle()
     made.stock()
     yield made
     table.note(request.node.name.removeprefix("test_").replace("_", " "), made.counts(), made.lasted())

@@ -71,6 +71,10 @@ class Situation(Scenario):
         self._began = time.monotonic()
         self._before = max((each["number"] for each in self.ec2.calls()), default=0)
 
+    def settle(self) -> None:
+        """Waits for machines of the tests before that still end: they keep their places until they are gone."""
+        until(lambda: all(each["state"] != "shutting-down" for each in self.ec2.instances()), seconds=SLOW, what="all have ended")
+
     def hold(self, total: int, *, suffix: str = "", **more: Any) -> str:
         """A reservation of the test's own in zone a; its id."""
         identity = f"cr-{self.namespace.removeprefix('t-')}{suffix}"
