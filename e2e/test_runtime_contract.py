@@ -140,6 +140,22 @@ async def compact(controlplane: ControlPlane, revision: int) -> None:
         assert response.status == 200, await response.text()
 
 
+async def test_a_watch_that_is_left_ends_its_connection_at_once(client: Client, namespace: str) -> None:
+    """A polite end of TLS waits for the server's: sockets outlived the loop when the server was slow."""
+    await client.create(CONFIG_MAPS, config_map(namespace, "a"))
+    before = sockets()
+    async with aclosing(client.watch(CONFIG_MAPS, namespace, {"timeoutSeconds": "20"})) as chunks:
+        await anext(chunks)
+        assert sockets() == before + 1
+    await asyncio.sleep(0)
+    assert sockets() == before
+
+
+def sockets() -> int:
+    """Those that this process has open."""
+    return sum("socket:" in str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
+
+
 async def test_bookmarks_move_the_version_past_what_the_selector_hides(client: Client, namespace: str) -> None:
     """Otherwise a narrow watch would be cut off by compaction while the rest of the kind is busy."""
     first = await client.create(CONFIG_MAPS, config_map(namespace, "a"))

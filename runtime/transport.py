@@ -85,8 +85,11 @@ class HttpTransport:
                     raise from_response(response.status, body, response.headers.get("Retry-After", ""))
                 if response.content_type != "application/json":
                     raise TransportError(f"watch {path}: answered with {response.content_type}, not JSON: is a proxy in between?")
-                async for chunk in response.content.iter_any():
-                    yield chunk
+                try:
+                    async for chunk in response.content.iter_any():
+                        yield chunk
+                finally:
+                    _cut(response)
 
     async def renew_credentials(self) -> None:
         with _transport_errors("reading credentials"):
@@ -131,6 +134,14 @@ def _must_exist(kubeconfig: str) -> None:
     """The loader takes a file that isn't there for an empty one. Several paths, as in KUBECONFIG, need not all exist."""
     if kubeconfig and os.pathsep not in kubeconfig and not Path(kubeconfig).is_file():
         raise SettingsError(f"kubeconfig {kubeconfig}: no such file")
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """Ends the connection of a watch that was left before its end: a polite end of TLS waits for the server's, longer than the
+    loop may live.
+    """
+    if response.connection and response.connection.transport:
+        response.connection.transport.abort()
 
 
 @contextlib.contextmanager
