@@ -8,6 +8,7 @@ from kube import core, ours
 from kube.meta import decode
 from provisioner import checkups
 from provisioner.bookings import BookingReconciler
+from provisioner.state import State
 from runtime.store import Store
 from tests.provisioner import fake_api
 from tests.provisioner.fake_api import Api, Clock, FakeCloud
@@ -63,17 +64,8 @@ class _Jobs(Api):
         return {body["spec"]["template"]["spec"]["nodeName"]: name for name, body in found.items()}
 
 
-async def _turns(reconciler: BookingReconciler, api: Api, clock: Clock) -> None:
-    """Until it is Provisioned, or for a while."""
-    for _ in range(25):
-        result = await reconciler.reconcile("b")
-        clock.pass_by(max(0.1, result.requeue_after or 0.0))
-        if api.of("bookings", "b").status.phase == "Provisioned":
-            return
-
-
-@pytest.mark.parametrize("template", [True, False], ids=["template", "none"])
-async def test_a_node_counts_once_its_check_is_passed_and_is_replaced_when_it_fails(template: bool) -> None:
+def _booked(machines: int, *, template: bool = True) -> tuple[_Jobs, Clock, State, FakeCloud, BookingReconciler]:
+    """A booking that buys so many machines from a pool with a health check; `template`: whether its PodTemplate is there."""
     api, clock = _Jobs(), Clock()
     cloud = FakeCloud(api)
     state = fake_api.state(api, cloud)
@@ -86,10 +78,25 @@ async def test_a_node_counts_once_its_check_is_passed_and_is_replaced_when_it_fa
         ("capacitypools", pool),
         ("provisioningrequests", fake_api.request()),
         ("workloads", fake_api.workload("QuotaReserved")),
-        ("bookings", booking(purchases=(purchase("od", 2),), deadline=7200).to_json()),
+        ("bookings", booking(purchases=(purchase("od", machines),), deadline=7200).to_json()),
     ):
         api.put(plural, body)
     reconciler = BookingReconciler(state, api, fake_api.recorder(api, clock), clock)  # type: ignore[arg-type]
+    return api, clock, state, cloud, reconciler
+
+
+async def _turns(reconciler: BookingReconciler, api: Api, clock: Clock) -> None:
+    """Until it is Provisioned, or for a while."""
+    for _ in range(25):
+        result = await reconciler.reconcile("b")
+        clock.pass_by(max(0.1, result.requeue_after or 0.0))
+        if api.of("bookings", "b").status.phase == "Provisioned":
+            return
+
+
+@pytest.mark.parametrize("template", [True, False], ids=["template", "none"])
+async def test_a_node_counts_once_its_check_is_passed_and_is_replaced_when_it_fails(template: bool) -> None:
+    api, clock, state, cloud, reconciler = _booked(2, template=template)
     await _turns(reconciler, api, clock)
 
     there = api.of("bookings", "b")
@@ -113,20 +120,7 @@ async def test_a_node_counts_once_its_check_is_passed_and_is_replaced_when_it_fa
 
 
 async def test_a_gang_that_runs_shares_no_node_with_a_check() -> None:
-    api, clock = _Jobs(), Clock()
-    state = fake_api.state(api, FakeCloud(api))
-    state.templates, state.jobs = Store(), api.stores.setdefault("jobs", Store())
-    state.templates.put(("default", "nccl"), decode(TEMPLATE, core.PodTemplate))
-    pool = fake_api.pool()
-    pool["spec"]["readiness"] = {"healthCheck": CHECK}
-    for plural, body in (
-        ("capacitypools", pool),
-        ("provisioningrequests", fake_api.request()),
-        ("workloads", fake_api.workload("QuotaReserved")),
-        ("bookings", booking(purchases=(purchase("od", 1),), deadline=7200).to_json()),
-    ):
-        api.put(plural, body)
-    reconciler = BookingReconciler(state, api, fake_api.recorder(api, clock), clock)  # type: ignore[arg-type]
+    api, clock, state, _, reconciler = _booked(1)
     await _turns(reconciler, api, clock)
     _end(api, state, "n-i0", "Complete")
     await _turns(reconciler, api, clock)

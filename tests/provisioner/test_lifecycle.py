@@ -42,6 +42,12 @@ def launch(state: str = "Pending", *, token: str = TOKEN, name: str = "od", coun
     return Launch(purchase=name, token=token, count=count, state=state, at=at, **more)  # type: ignore[arg-type]
 
 
+def full(after: int) -> Launch:
+    """The order of a replacement, refused by a full reservation so many seconds after the start."""
+    at = stamp(START + timedelta(seconds=after))
+    return launch("Failed", token="t2", count=1, at=at, reason="ReservationCapacityExceeded")
+
+
 def machine(id_: str = "i1", state: str = "Launched", *, name: str = "od", token: str = TOKEN, **more: str) -> BookedInstance:
     more = {"since": AT, "launched_at": AT, **more}
     return BookedInstance(id=id_, purchase=name, state=state, provider_id=f"sim://{id_}", token=token, **more)  # type: ignore[arg-type]
@@ -65,6 +71,16 @@ def seen(*nodes: SeenNode, instances: tuple[Instance, ...] | None = (), **more: 
 def status(phase: str, **more: Any) -> BookingStatus:
     more.setdefault("phase_since", AT)
     return BookingStatus(phase=phase, **more)  # type: ignore[arg-type]
+
+
+def refused_beside_a_gone_one(after: int) -> BookingStatus:
+    """Its one machine is gone since 95 s after the start."""
+    return status(
+        "Joining",
+        launches=(launch("Answered", count=1), full(after)),
+        instances=(machine("i1", "Gone", since=stamp(START + timedelta(seconds=95))),),
+        message="0 of 1 nodes ready",
+    )
 
 
 TAKEN = {"nodes": ("a",)}
@@ -394,9 +410,7 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
             "Joining",
             launches=(
                 launch("Answered", count=1),
-                launch(
-                    "Failed", token="t2", count=1, at=stamp(START + timedelta(seconds=90)), reason="ReservationCapacityExceeded"
-                ),
+                full(90),
             ),
             instances=(BAD,),
             message="0 of 1 nodes ready",
@@ -408,17 +422,7 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
     ),
     "once it is gone the order is repeated at once": (
         RESERVED,
-        status(
-            "Joining",
-            launches=(
-                launch("Answered", count=1),
-                launch(
-                    "Failed", token="t2", count=1, at=stamp(START + timedelta(seconds=90)), reason="ReservationCapacityExceeded"
-                ),
-            ),
-            instances=(machine("i1", "Gone", since=stamp(START + timedelta(seconds=95))),),
-            message="0 of 1 nodes ready",
-        ),
+        refused_beside_a_gone_one(90),
         seen(),
         99,
         "replace-bad",
@@ -426,17 +430,7 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
     ),
     "the slot may follow minutes later": (
         RESERVED,
-        status(
-            "Joining",
-            launches=(
-                launch("Answered", count=1),
-                launch(
-                    "Failed", token="t2", count=1, at=stamp(START + timedelta(seconds=97)), reason="ReservationCapacityExceeded"
-                ),
-            ),
-            instances=(machine("i1", "Gone", since=stamp(START + timedelta(seconds=95))),),
-            message="0 of 1 nodes ready",
-        ),
+        refused_beside_a_gone_one(97),
         seen(),
         99,
         "wait-for-nodes",
