@@ -2,23 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any
 
 from capacity.model import Labels
 from kube.times import stamp
-from provisioner.clouds.base import EVERYTHING, CloudError, Instance, Inventory, Order, Wanted
-from provisioner.clouds.simulated import client, views
+from provisioner.clouds.base import EVERYTHING, Instance, Inventory, Order, Wanted
 from provisioner.clouds.simulated.config import Config
-from provisioner.clouds.simulated.errors import CODES, Refused
 from provisioner.clouds.simulated.nodes import due, node
 from provisioner.clouds.simulated.records import Machine, Memory
-from provisioner.clouds.simulated.wire import LaunchRequest
 from provisioner.clouds.simulated.world import World
+from tests.provisioner.clouds.in_process import InProcess
 from tests.provisioner.fake_api import Api
-
-T = TypeVar("T")
 
 
 class Machines:
@@ -26,33 +20,22 @@ class Machines:
 
     def __init__(self, config: Config, api: Api, now: Callable[[], datetime]) -> None:
         self.world, self._api, self._now = World(config, Memory()), api, now
+        self._cloud = InProcess(self.world, now)
         self.world.seed(now(), fresh=True)
 
     async def inventory(self, wanted: Wanted = EVERYTHING) -> Inventory:  # noqa: ARG002 the protocol's
-        return self._do(lambda now: client._inventory(views.inventory(self.world.room(now))))  # noqa: SLF001 the very reading of its answers
+        return self._cloud.inventory()
 
     async def launch(self, order: Order) -> tuple[Instance, ...]:
-        wanted = msgspec.convert(client._launch(order), LaunchRequest)  # noqa: SLF001
-        return self._do(lambda now: self._told(self.world.launch(wanted, now), now))
+        return self._cloud.launch(order)
 
     async def instances(self, tags: Labels) -> tuple[Instance, ...]:
-        return self._do(lambda now: self._told(self.world.described(now, tags=tags), now))
+        return self._cloud.instances(tags)
 
     async def terminate(self, ids: Sequence[str]) -> None:
-        self._do(lambda now: self.world.terminate(ids, now))
+        self._cloud.terminate(ids)
 
     async def close(self) -> None: ...
-
-    def _told(self, machines: Sequence[Machine], now: datetime) -> tuple[Instance, ...]:
-        return tuple(client._instance(views.instance(self.world.config, each, now)) for each in machines)  # noqa: SLF001
-
-    def _do(self, work: Callable[[datetime], T]) -> T:
-        now = self._now()
-        self.world.advance(now)
-        try:
-            return work(now)
-        except Refused as refused:
-            raise CloudError(CODES[refused.code].kind, refused.message) from None
 
     def step(self) -> None:
         now = self._now()

@@ -2,38 +2,33 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from capacity.model import Labels
-from provisioner.clouds.base import CloudError, Instance, InstanceState, Inventory, Order
-from provisioner.clouds.simulated import views
-from provisioner.clouds.simulated.client import _instance, _inventory, _launch
+from provisioner.clouds.base import Instance, InstanceState, Order
 from provisioner.clouds.simulated.config import Config
-from provisioner.clouds.simulated.errors import CODES, Refused
 from provisioner.clouds.simulated.faults import FaultRequest
 from provisioner.clouds.simulated.nodes import due, node
 from provisioner.clouds.simulated.records import Machine, Memory
-from provisioner.clouds.simulated.wire import LaunchRequest
 from provisioner.clouds.simulated.world import World
 from provisioner.state import TAG_INSTALLATION
 from tests.faults.objects import Objects
+from tests.provisioner.clouds.in_process import InProcess
 
-T = TypeVar("T")
 READY = [
     {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "", "lastTransitionTime": "2026-09-01T10:00:00Z"}
 ]
 
 
-class CloudTwin:
+class CloudTwin(InProcess):
     """`before_launch`, `after_launch` and `before_end` are called at these moments. `world`: given if others are in it, too."""
 
     def __init__(
         self, config: Config, objects: Objects, now: Callable[[], datetime], installation: str, world: World | None = None
     ) -> None:
-        self.world, self.objects, self.now = world or World(config, Memory()), objects, now
-        self.installation = installation
+        super().__init__(world or World(config, Memory()), now)
+        self.objects, self.installation = objects, installation
         self.world.seed(now(), fresh=True)
         self.before_launch: Callable[[Order], None] = lambda _: None
         self.after_launch: Callable[[Order], None] = lambda _: None
@@ -42,34 +37,16 @@ class CloudTwin:
 
     # --- what the provisioner asks ---
 
-    def inventory(self) -> Inventory:
-        return self._do(lambda now: _inventory(views.inventory(self.world.room(now))))
-
     def launch(self, order: Order, *, short: bool = False) -> tuple[Instance, ...]:
         if short and order.token not in self.world.memory.tokens and order.count > 1:
             self.spoil(kind="partial", deliver=order.count - 1, times=1)
-        wanted = msgspec.convert(_launch(order), LaunchRequest)
-        found = self._do(lambda now: self._told(self.world.launch(wanted, now), now))
+        found = super().launch(order)
         self.after_launch(order)
         return found
 
-    def instances(self, tags: Labels) -> tuple[Instance, ...]:
-        return self._do(lambda now: self._told(self.world.described(now, tags=tags), now))
-
     def terminate(self, ids: Sequence[str]) -> None:
         self.before_end(ids)
-        self._do(lambda now: self.world.terminate(ids, now))
-
-    def _told(self, machines: Sequence[Machine], now: datetime) -> tuple[Instance, ...]:
-        return tuple(_instance(views.instance(self.world.config, each, now)) for each in machines)
-
-    def _do(self, work: Callable[[datetime], T]) -> T:
-        now = self.now()
-        self.world.advance(now)
-        try:
-            return work(now)
-        except Refused as refused:
-            raise CloudError(CODES[refused.code].kind, refused.message) from None
+        super().terminate(ids)
 
     # --- what happens to it ---
 
