@@ -1,11 +1,8 @@
 """The simulated cloud as a process of a test: started, asked, spoilt, killed and started again."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -16,16 +13,10 @@ from typing import Any, Self
 import yaml
 
 from e2e import ports
-
-ROOT = Path(__file__).parent.parent
-START_SECONDS = 60.0
+from e2e.served import Served
 
 
-class SimCloudError(Exception):
-    """The server did not start; the message ends with its last lines."""
-
-
-class SimCloud:
+class SimCloud(Served):
     """One server with its files in `directory`, which it needs for itself. All calls block.
 
     `config` is the configuration file's content; port, state and kubeconfig are filled in. A context manager: started on entry.
@@ -35,13 +26,13 @@ class SimCloud:
         self.directory = directory
         self.port = ports.take()[0]
         self.endpoint = f"http://127.0.0.1:{self.port}"
-        self.log = directory / "simulated-cloud.log"
         cluster = {} if kubeconfig is None else {"kubeconfig": str(kubeconfig)}
         own = {"kind": "SimulatedCloud", "port": self.port, "state": str(directory / "cloud.db"), **cluster}
-        self._config = directory / "simulated-cloud.yaml"
+        path = directory / "simulated-cloud.yaml"
         directory.mkdir(parents=True, exist_ok=True)
-        self._config.write_text(yaml.safe_dump({**config, **own}))
-        self._process: subprocess.Popen[bytes] | None = None
+        path.write_text(yaml.safe_dump({**config, **own}))
+        command = [sys.executable, "-m", "provisioner.clouds.simulated", "--config", str(path)]
+        super().__init__("the simulated cloud", command, directory / "simulated-cloud.log", f"{self.endpoint}/healthz")
 
     def __enter__(self) -> Self:
         self.start()
@@ -49,31 +40,6 @@ class SimCloud:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
-
-    def start(self) -> None:
-        """Returns when it answers. Raises SimCloudError."""
-        command = [sys.executable, "-m", "provisioner.clouds.simulated", "--config", str(self._config)]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=ROOT, env={**os.environ}, stdout=log, stderr=log)
-        end = time.monotonic() + START_SECONDS
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > end:
-                self.stop()
-                raise SimCloudError(f"the simulated cloud did not start:\n{self.log.read_text()[-2000:]}")
-            time.sleep(0.05)
-
-    def stop(self, number: int = signal.SIGTERM) -> int:
-        """Ends the process and returns its exit code (negative: the signal's number)."""
-        if self._process is None:
-            return 0
-        self._process.send_signal(number)
-        try:
-            code = self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait()
-        self._process = None
-        return code
 
     def kill(self) -> None:
         """Ends it as a power cut would."""
@@ -121,13 +87,6 @@ class SimCloud:
     def calls(self, call: str = "") -> list[dict[str, Any]]:
         """The log of calls, all or of one name."""
         return [each for each in self.get("/control/calls")["calls"] if call in ("", each["call"])]
-
-    def _answers(self) -> bool:
-        try:
-            self._send("GET", "/healthz")
-        except OSError:
-            return False
-        return True
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()

@@ -122,7 +122,7 @@ class Situation(Scenario):
 
     def made(self, operation: str = "") -> list[Call]:
         """The test's own launches and terminations, and all other calls since its start; dry runs are none."""
-        found = [each for each in self.ec2.calls(self._before) if operation in ("", each["operation"])]
+        found = [each for each in self.ec2.calls(after=self._before) if operation in ("", each["operation"])]
         return [each for each in found if not each["parameters"].get("DryRun")]
 
     def counts(self) -> Counter[str]:

@@ -15,7 +15,7 @@ from e2e.chaos.line import Line, State
 from e2e.chaos.run import GONE, Run, Steady
 from e2e.chaos.schedule import WORLD, Strike
 from e2e.controlplane.cluster import ControlPlaneError
-from e2e.simcloud import SimCloudError
+from e2e.served import StartError
 from kube import resources
 
 STEP = 60.0
@@ -39,7 +39,7 @@ class Strikes(threading.Thread):
                 return
             try:
                 self._strike(strike)
-            except (ControlPlaneError, SimCloudError, *GONE) as error:
+            except (ControlPlaneError, StartError, *GONE) as error:
                 self.failed.append(f"{strike.kind}: {error}")
                 self._run.tell(self.failed[-1])
 

@@ -29,9 +29,10 @@ class Control:
         """`fault("RunInstances", drop="after")`; the fields are those of Fault."""
         self.admin("POST", "faults", {"operation": operation, **fields})
 
-    def calls(self, operation: str = "") -> list[dict[str, Any]]:
-        """The log of calls, all or of one operation."""
-        found: list[dict[str, Any]] = self.admin("GET", f"calls?operation={operation}" if operation else "calls")
+    def calls(self, operation: str = "", after: int = 0) -> list[dict[str, Any]]:
+        """The log of calls since number `after`, all or of one operation."""
+        narrowed = f"operation={operation}&" if operation else ""
+        found: list[dict[str, Any]] = self.admin("GET", f"calls?{narrowed}after={after}")
         return found
 
     def instances(self) -> list[dict[str, Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from e2e.simcloud import SimCloud, SimCloudError
+from e2e.served import StartError
+from e2e.simcloud import SimCloud
 from tests.provisioner.clouds.conftest import RAW
 
 pytestmark = pytest.mark.realtime
@@ -78,5 +79,5 @@ def test_terminations_faults_and_the_log_go_on_after_a_kill(cloud: SimCloud) -> 
     [({"zones": []}, "unknown field `bogus`"), ({"zones": [], "host": "203.0.113.7"}, "can't listen on 203.0.113.7")],
 )
 def test_server_that_can_not_start_says_why(tmp_path: Path, config: dict[str, Any], words: str) -> None:
-    with pytest.raises(SimCloudError, match=words):
+    with pytest.raises(StartError, match=words):
         SimCloud(tmp_path, {**config, **({"bogus": 1} if "bogus" in words else {})}).start()
