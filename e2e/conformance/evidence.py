@@ -1,14 +1,10 @@
 """What Kueue's own process was seen to write to Workloads: the difference between a twin of Kueue and Kueue."""
 
-import json
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from e2e.api import Watch, path
-from kube import resources
+from e2e.follower import Follower
 
 Json = Mapping[str, Any]
 
@@ -60,29 +56,17 @@ def _status(workload: Json) -> Json:
     return workload.get("status") or {}
 
 
-class Evidence:
+class Evidence(Follower):
     """Watches the Workloads of a namespace. `notes` are lines like `job-x: QuotaReserved=True(QuotaReserved) @1234`."""
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        super().__init__(kubeconfig, namespace)
         self.notes: list[str] = []
         self._seen: dict[str, Json] = {}
-        self._watch = Watch(kubeconfig, path(resources.WORKLOADS, namespace))
-        self._thread = threading.Thread(target=self._follow, name="evidence", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._thread.join(0.1)  # what the test has seen last is on its way
-        self._watch.close()
-        self._thread.join(5)
-
-    def _follow(self) -> None:
-        for line in self._watch:
-            event = json.loads(line)
-            if event["type"] in ("ADDED", "MODIFIED"):
-                self._note(event["object"])
+    def see(self, event: Json) -> None:
+        if event["type"] in ("ADDED", "MODIFIED"):
+            self._note(event["object"])
 
     def _note(self, workload: Json) -> None:
         meta = workload["metadata"]
