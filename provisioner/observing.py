@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -47,7 +47,7 @@ class Observer:
         request = await self._request_there(booking)
         owner, words = await self._owner(booking, request)
         instances = await self._instances(booking)
-        seen = self._inspector.nodes(booking, instances or {})
+        seen, idle = self._inspector.nodes(booking, instances or {}), self._idle_times(booking)
         return Observed(
             owner=owner,
             words=words,
@@ -60,8 +60,8 @@ class Observer:
             ),
             consumers=Counter(pod.spec.node_name for pod in self._consumers(booking, seen)),
             readiness={each.metadata.name: seconds(each.spec.readiness.timeout) for each in self._pools(booking)},
-            keep=frozenset(name for name, stay in self._idle_times(booking) if stay != 0),
-            forever=frozenset(name for name, stay in self._idle_times(booking) if stay is None),
+            keep=frozenset(name for name, stay in idle.items() if stay != 0),
+            forever=frozenset(name for name, stay in idle.items() if stay is None),
             closed=self._closed_purchases(booking),
             on_node_loss=self._on_node_loss(booking),
             claimed=transfer.claimed(booking.metadata.name, self._state.bookings.by(BOOKINGS_BY_GIVER, booking.metadata.name)),
@@ -82,9 +82,9 @@ class Observer:
     def _selecting(self, booking: str) -> list[core.Pod]:
         return [pod for pod in self._state.pods.by(PODS_BY_BOOKING, booking) if not pod.terminal]
 
-    def _idle_times(self, booking: ours.Booking) -> Iterable[tuple[str, int | None]]:
+    def _idle_times(self, booking: ours.Booking) -> Mapping[str, int | None]:
         """Purchase -> seconds that its machines may be idle afterwards, None for ever."""
-        return ((each.name, idle_seconds(self._state, each.pool, each.source)) for each in booking.spec.purchases)
+        return {each.name: idle_seconds(self._state, each.pool, each.source) for each in booking.spec.purchases}
 
     def _pools(self, booking: ours.Booking) -> list[ours.CapacityPool]:
         names = {each.pool for each in booking.spec.purchases}
