@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from e2e import ports, scenario
+from e2e import scenario
 from e2e.api import Api, path
 from e2e.cluster import Cluster
 from e2e.conformance.evidence import Evidence
@@ -24,7 +23,7 @@ from e2e.controlplane.cluster import RUNS, ControlPlane
 from e2e.controlplane.progress import plain
 from e2e.scenario import Scenario
 from e2e.spans import SpanReceiver
-from e2e.stack import NAMESPACE, ROOT, Program, Stack
+from e2e.stack import NAMESPACE, ROOT, Program, Stack, configured
 from kube import resources
 
 Kubectl = Callable[..., str]
@@ -158,18 +157,11 @@ def installed(controlplane: ControlPlane, tmp_path_factory: pytest.TempPathFacto
 def admission(installed: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """The admission service alone, with the rights of its own role, no more."""
     directory = tmp_path_factory.mktemp("admission")
-    address = f"127.0.0.1:{ports.take()[0]}"
-    config = {
-        "apiVersion": "config.corral.dev/v1alpha1",
-        "kind": "Configuration",
-        "health": {"bindAddress": address},
-        "metrics": {"bindAddress": address},
+    settings = {
         "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 20, "renewDeadline": 15, "retryPeriod": 1},
         "clientConnection": {"kubeconfig": str(installed.service_account(NAMESPACE, "corral-admission"))},
     }
-    path = directory / "admission.yaml"
-    path.write_text(yaml.safe_dump(config))
-    program = Program("admission", path, directory / "admission.log", f"http://{address}/readyz", {})
+    program = configured("admission", directory, settings)
     program.start()
     yield program
     assert program.stop() == 0, program.tail()

@@ -90,6 +90,30 @@ class Program:
             return False
 
 
+def configured(
+    service: str,
+    directory: Path,
+    settings: Mapping[str, Any],
+    *,
+    name: str = "",
+    env: Mapping[str, str] | None = None,
+    module: str = "corral",
+) -> Program:
+    """A service of ours with these settings and addresses of its own, not yet started; its files in `directory` bear `name`."""
+    name = name or service
+    address = f"127.0.0.1:{ports.take()[0]}"
+    whole = {
+        "apiVersion": "config.corral.dev/v1alpha1",
+        "kind": "Configuration",
+        "health": {"bindAddress": address},
+        "metrics": {"bindAddress": address},
+        **settings,
+    }
+    path = directory / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(whole))
+    return Program(service, path, directory / f"{name}.log", f"http://{address}/readyz", env or {}, module)
+
+
 class Stack:
     """admission, provisioner and the simulated cloud on a control plane. `cloud` is the simulated cloud's configuration."""
 
@@ -162,31 +186,13 @@ class Stack:
 
     def _add_service(self, service: str, name: str = "") -> None:
         name = name or service
-        port = ports.take()[0]
-        address = f"127.0.0.1:{port}"
-        kubeconfig = self._kubeconfig(service, name)
-        path = self._write(
-            f"{name}.yaml",
-            {
-                "apiVersion": "config.corral.dev/v1alpha1",
-                "kind": "Configuration",
-                "health": {"bindAddress": address},
-                "metrics": {"bindAddress": address},
-                "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 15, "renewDeadline": 12, "retryPeriod": 1},
-                "clientConnection": {"kubeconfig": str(kubeconfig)},
-                **_EXTRA.get(service, {}),
-            },
-        )
-        self.programs[name] = Program(service, path, self._log(name), f"http://{address}/readyz", self._env, self.module)
+        settings = {
+            "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 15, "renewDeadline": 12, "retryPeriod": 1},
+            "clientConnection": {"kubeconfig": str(self._kubeconfig(service, name))},
+            **_EXTRA.get(service, {}),
+        }
+        self.programs[name] = configured(service, self.directory, settings, name=name, env=self._env, module=self.module)
 
     def _kubeconfig(self, service: str, name: str) -> Path:
         """Of the service's own account, for the program of that name."""
         return self.plane.service_account(NAMESPACE, f"corral-{service}")
-
-    def _write(self, name: str, content: Mapping[str, Any]) -> Path:
-        path = self.directory / name
-        path.write_text(yaml.safe_dump(dict(content)))
-        return path
-
-    def _log(self, name: str) -> Path:
-        return self.directory / f"{name}.log"

@@ -6,13 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from e2e import ports
 from e2e.controlplane.cluster import ControlPlane
 from e2e.controlplane.layout import Layout
 from e2e.controlplane.programs import Launch
-from e2e.stack import NAMESPACE, Program, Stack
+from e2e.stack import NAMESPACE, Program, Stack, configured
 
 _AFTER_ADMISSION = ("kube-scheduler", "kwok", "kube-controller-manager")
 _WRITES = ["create", "update", "patch", "delete"]
@@ -47,18 +44,11 @@ def admission(plane: Plane, directory: Path) -> Program:
     machine that is busy for ten seconds would take it away."""
     directory.mkdir(parents=True, exist_ok=True)
     Stack(plane, directory, {}).install()
-    address = f"127.0.0.1:{ports.take()[0]}"
-    config: dict[str, Any] = {
-        "apiVersion": "config.corral.dev/v1alpha1",
-        "kind": "Configuration",
-        "health": {"bindAddress": address},
-        "metrics": {"bindAddress": address},
+    settings = {
         "leaderElection": {"leaderElect": False},
         "clientConnection": {"kubeconfig": str(plane.service_account(NAMESPACE, "corral-admission"))},
     }
-    path = directory / "admission.yaml"
-    path.write_text(yaml.safe_dump(config))
-    return Program("admission", path, directory / "admission.log", f"http://{address}/readyz", {})
+    return configured("admission", directory, settings)
 
 
 def peak_mib(pid: int) -> int:

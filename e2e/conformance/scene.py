@@ -7,12 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from e2e import ports
 from e2e.api import path
 from e2e.cluster import KUEUE, Cluster, Json, eventually, made, status_of
-from e2e.stack import Program
+from e2e.stack import Program, configured
 from kube import resources
 from kube.resources import Kind
 
@@ -236,18 +233,11 @@ def writes(admission: Program) -> int:
 @contextmanager
 def another(kubeconfig: Path, directory: Path) -> Iterator[Program]:
     """One more admission service. It leads at the same time as any other, for its Lease is another one."""
-    address = f"127.0.0.1:{ports.take()[0]}"
     settings = {
-        "apiVersion": "config.corral.dev/v1alpha1",
-        "kind": "Configuration",
-        "health": {"bindAddress": address},
-        "metrics": {"bindAddress": address},
         "leaderElection": {"resourceNamespace": "default"},
         "clientConnection": {"kubeconfig": str(kubeconfig)},
     }
-    path = directory / "another.yaml"
-    path.write_text(yaml.safe_dump(settings))
-    program = Program("admission", path, directory / "another.log", f"http://{address}/readyz", {})
+    program = configured("admission", directory, settings, name="another")
     program.start()
     try:
         yield program
