@@ -93,8 +93,3 @@ class SimCloud(Served):
         request = urllib.request.Request(self.endpoint + path, data=data, method=method)
         with urllib.request.urlopen(request, timeout=30) as response:
             return json.load(response)
-
-
-def error_of(error: urllib.error.HTTPError) -> tuple[int, str]:
-    """Status and code of a refused call."""
-    return error.code, json.load(error)["error"]["code"]
