@@ -23,7 +23,7 @@ from provisioner.disruption import is_stranger
 from provisioner.evictions import empty
 from provisioner.observing import idle_seconds
 from provisioner.pace import Pace
-from provisioner.state import MANAGER, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
+from provisioner.state import BOOKINGS_BY_NODE, MANAGER, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
 from provisioner.steps import ENDED
 from runtime.client import Client, Resource
 from runtime.errors import ApiError, Conflict, NotFound, TransportError
@@ -128,7 +128,7 @@ class ScaleInLoop:
             since=_instant(annotations.get(marks.IDLE_SINCE)),
             closed=_instant(annotations.get(marks.SCALE_IN)),
             stay=idle_seconds(self._state, _pool(node), labels.get(SOURCE_LABEL, "")),
-            planned=node.metadata.name in planned_nodes(self._state) or bool(marks.bookings_on(labels)),
+            planned=planned(self._state, node.metadata.name) or bool(marks.bookings_on(labels)),
             used=bool(strangers),
             held=disruption.kept(node) or not all(map(disruption.movable, strangers)),
         )
@@ -168,10 +168,9 @@ def _pool(node: core.Node) -> str:
     return node.metadata.labels.get(POOL_LABEL, "")
 
 
-def planned_nodes(state: State) -> set[str]:
-    """Names of the nodes that live bookings take."""
-    live = (each for each in state.bookings.values() if each.status.phase not in ENDED)
-    return {node.name for booking in live for node in booking.spec.nodes}
+def planned(state: State, node: str) -> bool:
+    """Whether a live booking takes the node of this name."""
+    return any(each.status.phase not in ENDED for each in state.bookings.by(BOOKINGS_BY_NODE, node))
 
 
 def _candidate(node: core.Node) -> bool:

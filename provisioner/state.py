@@ -38,6 +38,7 @@ REQUESTS_BY_WORKLOAD = "workload"
 BOOKINGS_BY_REQUEST = "request"
 BOOKINGS_BY_WORKLOAD = "workload"
 BOOKINGS_BY_GIVER = "giver"
+BOOKINGS_BY_NODE = "node"
 WORKLOADS_BY_REPLACED = "replaced"
 
 
@@ -107,6 +108,7 @@ class State:
         self.workloads.add_index(WORKLOADS_BY_REPLACED, lambda workload: [replaces(workload)])
         self.bookings.add_index(BOOKINGS_BY_REQUEST, lambda booking: [booking.spec.request.uid])
         self.bookings.add_index(BOOKINGS_BY_GIVER, lambda booking: {each.taken_over for each in booking.spec.nodes} - {""})
+        self.bookings.add_index(BOOKINGS_BY_NODE, lambda booking: {each.name for each in booking.spec.nodes})
         self.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
 
     def pool(self, name: str) -> ours.CapacityPool | None:

@@ -1,6 +1,6 @@
 """Marks on nodes that nobody claims any more: of bookings that are gone, or of none."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 
 from kube import core
@@ -9,6 +9,7 @@ from kube.resources import BOOKINGS, NODES, PODS
 from provisioner import marks
 from provisioner.disruption import is_stranger
 from provisioner.observing import still_there
+from provisioner.scalein import planned
 from provisioner.sightings import Sightings
 from provisioner.state import MANAGER, QUARANTINED_LABEL, State
 from provisioner.steps import ENDED
@@ -44,13 +45,15 @@ class StrayMarks:
     async def turn(self) -> None:
         """Frees nodes of the marks of bookings that are gone; launched ones become idle, adopted ones are left as they were."""
         bookings = frozenset(each.metadata.name for each in self._state.bookings.values())
-        taken = planned(self._state)
+        joined = _joined(self._state)
         found: dict[str, str] = {}
         for node in self._state.nodes.values():
-            used = node.metadata.name in taken or any(is_stranger(pod) for pod in self._state.pods_on(node.metadata.name))
+            name = node.metadata.name
+            held = name in joined or planned(self._state, name)
+            used = held or any(is_stranger(pod) for pod in self._state.pods_on(name))
             booking = stale(node, bookings, used)
             if booking is not None:
-                found[node.metadata.name] = booking
+                found[name] = booking
         for name in self._sightings.ripe(found, self._now(), self._state.settings.reap_grace_seconds):
             await self._free(name, found[name])
 
@@ -68,11 +71,7 @@ class StrayMarks:
             _log.info("node not patched", node=name, error=str(error))
 
 
-def planned(state: State) -> Mapping[str, str]:
-    """Node name or providerID -> the live booking that counts on it."""
-    found: dict[str, str] = {}
-    for booking in state.bookings.values():
-        if booking.status.phase not in ENDED:
-            found |= {each.name: booking.metadata.name for each in booking.spec.nodes}
-            found |= {each.node: booking.metadata.name for each in booking.status.instances if each.node}
-    return found
+def _joined(state: State) -> set[str]:
+    """Names of the nodes of live bookings' machines."""
+    live = (each for each in state.bookings.values() if each.status.phase not in ENDED)
+    return {machine.node for booking in live for machine in booking.status.instances if machine.node}
