@@ -15,9 +15,9 @@ from kube import core, ours
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import decode
-from kube.resources import BOOKINGS, NODES, PODS
+from kube.resources import BOOKINGS
 from kube.slices import before
-from provisioner import checkups, launches, marks, tellings
+from provisioner import checkups, launches, live, marks, tellings
 from provisioner.clouds.base import CloudError, ErrorKind
 from provisioner.disruption import is_stranger
 from provisioner.evictions import empty
@@ -37,7 +37,7 @@ AGAIN = Result(requeue_after=0.0)
 WORKERS = 8
 TIMEOUT = 150.0
 """Seconds for one step: longer than a cloud's launch may take."""
-_BOOKING, _NODE, _POD = Resource(*BOOKINGS), Resource(*NODES), Resource(*PODS)
+_BOOKING = Resource(*BOOKINGS)
 _AT_ONCE = 16
 _log = get_logger("bookings")
 
@@ -105,11 +105,7 @@ class BookingReconciler:
 
         async def one(name: str) -> None:
             async with gate:
-                try:
-                    node = decode(await self._client.get(_NODE, name), core.Node)
-                    await self._client.patch(_NODE, name, patch(node), manager=MANAGER)
-                except (NotFound, Conflict) as error:
-                    _log.info("node not patched", node=name, error=str(error))
+                await live.change_node(self._client, name, patch)
 
         async with asyncio.TaskGroup() as group:
             for name in names:
@@ -180,8 +176,7 @@ class BookingReconciler:
         """Its node may have joined after the booking had given up on it."""
         names = {machine.node, *(each.metadata.name for each in self._state.nodes.by(NODES_BY_PROVIDER, machine.provider_id))}
         for name in sorted(filter(None, names)):
-            found = await self._client.list(_POD, field_selector=f"spec.nodeName={name}")
-            if any(is_stranger(decode(each, core.Pod)) for each in found):
+            if any(map(is_stranger, await live.pods_on(self._client, name))):
                 return True
         return False
 

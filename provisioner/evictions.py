@@ -4,13 +4,11 @@ import asyncio
 from collections.abc import Collection
 
 from kube import core
-from kube.meta import decode
-from kube.resources import PODS
+from provisioner import live
 from provisioner.disruption import is_stranger
-from runtime.client import Client, Resource
+from runtime.client import Client
 from runtime.errors import Conflict, NotFound, TooManyRequests
 
-_POD = Resource(*PODS)
 _AT_ONCE = 16
 
 
@@ -18,8 +16,7 @@ async def empty(client: Client, node: str, spared: Collection[str] = ()) -> list
     """Asks all pods that run on the node, live, but those of DaemonSets, static ones and those that select a key of the `spared`
     bookings. Returns namespace/name of those that a budget holds there. Raises ApiError and TransportError.
     """
-    found = await client.list(_POD, field_selector=f"spec.nodeName={node}")
-    pods = [pod for pod in (decode(each, core.Pod) for each in found) if is_stranger(pod, frozenset(spared))]
+    pods = [pod for pod in await live.pods_on(client, node) if is_stranger(pod, frozenset(spared))]
     gate = asyncio.Semaphore(_AT_ONCE)
     asked = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     async with asyncio.TaskGroup() as group:

@@ -10,9 +10,9 @@ from kube import core, ours
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import ObjectKey
-from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS, Kind
+from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS
 from kube.times import instant, seconds
-from provisioner import limits, marks, owners, slices, transfer
+from provisioner import limits, live, marks, owners, slices, transfer
 from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
 from provisioner.inspecting import Inspector
@@ -20,8 +20,7 @@ from provisioner.offerings import ends
 from provisioner.state import BOOKINGS_BY_GIVER, CLASS, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import LIVE, Observed, Owner
 from provisioner.view import take
-from runtime.client import Client, Resource
-from runtime.errors import ApiError, NotFound, TransportError
+from runtime.client import Client
 
 PODS_BY_BOOKING = "booking"
 FRESH, RELAXED = 2.0, 30.0
@@ -127,7 +126,7 @@ class Observer:
         found = self._state.requests.get((wanted.namespace, wanted.name))
         if found is not None and found.metadata.uid == wanted.uid:
             return True
-        return await still_there(self._client, PROVISIONING_REQUESTS, wanted)
+        return await live.still_there(self._client, PROVISIONING_REQUESTS, wanted)
 
     async def _owner(self, booking: ours.Booking, request: bool | None) -> tuple[Owner, str]:
         wanted = booking.spec.workload
@@ -138,7 +137,7 @@ class Observer:
             return owners.of_workload(
                 found, request, instant(booking.metadata.creation_timestamp or ""), slices.after(found, self._state.replacing)
             )
-        there = await still_there(self._client, WORKLOADS, wanted)
+        there = await live.still_there(self._client, WORKLOADS, wanted)
         words = f"workload {wanted.namespace}/{wanted.name}"
         return (Owner.DONE, f"{words} was deleted") if there is False else (Owner.UNKNOWN, f"{words} could not be looked up")
 
@@ -147,7 +146,7 @@ class Observer:
         return found if found is not None and found.metadata.uid == wanted.uid else None
 
     async def _node_gone(self, name: str) -> bool:
-        return await still_there(self._client, NODES, ObjectKey(name=name)) is False
+        return await live.still_there(self._client, NODES, ObjectKey(name=name)) is False
 
     # --- machines
 
@@ -188,20 +187,6 @@ def idle_seconds(state: State, pool: str, source: str) -> int | None:
     found = state.pool(pool)
     sources = found.spec.sources if found else ()
     return next((each.idle_seconds for each in sources if each.name == source), seconds(ours.IDLE_AFTER))
-
-
-async def still_there(client: Client, kind: Kind, wanted: ObjectKey) -> bool | None:
-    """A live look: whether this incarnation exists, None when there is no certain answer.
-
-    A 404 counts only if it names the object: a server that doesn't serve the kind at all answers 404 too.
-    """
-    try:
-        found = await client.get(Resource(*kind), wanted.name, wanted.namespace)
-    except NotFound as error:
-        return False if f'"{wanted.name}"' in error.message else None
-    except (ApiError, TransportError):
-        return None
-    return not wanted.uid or found["metadata"].get("uid") == wanted.uid
 
 
 def _lacking(booking: ours.Booking) -> list[ours.BookedPurchase]:

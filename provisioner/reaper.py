@@ -12,25 +12,24 @@ from datetime import datetime
 
 from kube import core
 from kube.meta import ObjectKey, decode
-from kube.resources import BOOKINGS, NODES, PODS
-from provisioner import marks
+from kube.resources import BOOKINGS, NODES
+from provisioner import live, marks
 from provisioner.clouds.base import Cloud, CloudError, Instance, InstanceState
 from provisioner.disruption import is_stranger
-from provisioner.observing import still_there
 from provisioner.pace import Pace
 from provisioner.sightings import Sightings
-from provisioner.state import MANAGER, QUARANTINED_LABEL, TAG_BOOKING, TAG_CLUSTER, TAG_INSTALLATION, TAG_POOL, State
+from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_CLUSTER, TAG_INSTALLATION, TAG_POOL, State
 from provisioner.stray import StrayMarks
 from runtime import metrics
 from runtime.client import Client, Resource
-from runtime.errors import ApiError, Conflict, NotFound, TransportError
+from runtime.errors import ApiError, TransportError
 from runtime.logging import get_logger
 from runtime.telemetry import meter
 
 PERIOD = 15.0
 FEW, SHARE = 5, 10
 """More than FEW orphans, and more than one in SHARE of the machines of a pool: an alarm instead of an end."""
-_NODE, _POD = Resource(*NODES), Resource(*PODS)
+_NODE = Resource(*NODES)
 _alive = (InstanceState.PENDING, InstanceState.RUNNING)
 _log = get_logger("reaper")
 
@@ -159,7 +158,7 @@ class Reaper:
 
     async def _booked(self, machine: Instance) -> bool:
         name = machine.tags.get(TAG_BOOKING, "")
-        return bool(name) and await still_there(self._client, BOOKINGS, ObjectKey(name=name)) is not False
+        return bool(name) and await live.still_there(self._client, BOOKINGS, ObjectKey(name=name)) is not False
 
     async def _vacant(self, node: core.Node | None) -> bool:
         """Whether no pod runs there and none can come any more: the node was closed a look ago. Opens one in use again."""
@@ -167,19 +166,12 @@ class Reaper:
             return True
         if self._stands(node):
             return False
-        listed = await self._client.list(_POD, field_selector=f"spec.nodeName={node.metadata.name}")
-        used = any(is_stranger(decode(each, core.Pod)) for each in listed)
+        used = any(map(is_stranger, await live.pods_on(self._client, node.metadata.name)))
         closed = marks.SCALE_IN in node.metadata.annotations
         if used is closed:
-            await self._close(node, not used)
+            patch = marks.scale_in_patch(node, None if used else self._now())
+            await live.patch_node(self._client, node.metadata.name, patch)
         return closed and not used
-
-    async def _close(self, node: core.Node, close: bool) -> None:
-        try:
-            patch = marks.scale_in_patch(node, self._now() if close else None)
-            await self._client.patch(_NODE, node.metadata.name, patch, manager=MANAGER)
-        except (NotFound, Conflict) as error:
-            _log.info("node not patched", node=node.metadata.name, error=str(error))
 
     def _orphans(self) -> list[tuple[float, Mapping[str, str]]]:
         return [(count, {"pool": pool}) for pool, count in sorted(self._counts.items())]

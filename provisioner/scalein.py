@@ -6,34 +6,30 @@ pod that must not be disturbed, or one that can't be moved, keeps its node; a no
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from kube import core
-from kube.meta import decode
 from kube.pools import POOL_LABEL
-from kube.resources import NODES, PODS
 from kube.times import instant
-from provisioner import disruption, marks
+from provisioner import disruption, live, marks
 from provisioner.clouds.base import CloudError, InstanceState
 from provisioner.disruption import is_stranger
 from provisioner.evictions import empty
 from provisioner.observing import idle_seconds
 from provisioner.pace import Pace
-from provisioner.state import BOOKINGS_BY_NODE, MANAGER, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
+from provisioner.state import BOOKINGS_BY_NODE, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
 from provisioner.steps import ENDED
-from runtime.client import Client, Resource
-from runtime.errors import ApiError, Conflict, NotFound, TransportError
+from runtime.client import Client
+from runtime.errors import ApiError, TransportError
 from runtime.logging import get_logger
 
 PERIOD = 5.0
 LONGEST_DRAIN = 600.0
 """Seconds after which a node whose pods a PodDisruptionBudget holds is opened again; its idle time begins anew."""
 RUNNING = frozenset({InstanceState.PENDING, InstanceState.RUNNING})
-_NODE, _POD = Resource(*NODES), Resource(*PODS)
 _log = get_logger("scalein")
 
 
@@ -110,11 +106,11 @@ class ScaleInLoop:
     async def _one(self, node: core.Node) -> None:
         match self._move(node, self._state.pods_on(node.metadata.name)):
             case Move.CLOSE:
-                await self._patch(node, marks.scale_in_patch(node, self._now()))
+                await live.patch_node(self._client, node.metadata.name, marks.scale_in_patch(node, self._now()))
             case Move.OPEN:
-                await self._patch(node, marks.scale_in_patch(node, None))
+                await live.patch_node(self._client, node.metadata.name, marks.scale_in_patch(node, None))
             case Move.RENEW:
-                await self._patch(node, marks.scale_in_patch(node, None, idle=self._now()))
+                await live.patch_node(self._client, node.metadata.name, marks.scale_in_patch(node, None, idle=self._now()))
             case Move.DRAIN | Move.END as move:
                 await self._after_a_last_look(node, move)
 
@@ -135,9 +131,8 @@ class ScaleInLoop:
 
     async def _after_a_last_look(self, node: core.Node, move: Move) -> None:
         """Stores may lag: the node and its pods are read live before anything is done that can't be undone."""
-        found = decode(await self._client.get(_NODE, node.metadata.name), core.Node)
-        listed = await self._client.list(_POD, field_selector=f"spec.nodeName={node.metadata.name}")
-        if self._move(found, [decode(each, core.Pod) for each in listed]) is not move:
+        found = await live.node(self._client, node.metadata.name)
+        if self._move(found, await live.pods_on(self._client, node.metadata.name)) is not move:
             return
         if move is Move.DRAIN:
             staying = await empty(self._client, node.metadata.name)
@@ -156,12 +151,6 @@ class ScaleInLoop:
             return
         _log.info("ending an idle machine", node=node.metadata.name, ids=ids)
         await cloud.terminate(ids)
-
-    async def _patch(self, node: core.Node, patch: Mapping[str, Any]) -> None:
-        try:
-            await self._client.patch(_NODE, node.metadata.name, patch, manager=MANAGER)
-        except (NotFound, Conflict) as error:
-            _log.info("node not patched", node=node.metadata.name, error=str(error))
 
 
 def _pool(node: core.Node) -> str:

@@ -1,23 +1,21 @@
 """Marks on nodes that nobody claims any more: of bookings that are gone, or of none."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 from kube import core
-from kube.meta import ObjectKey, decode
-from kube.resources import BOOKINGS, NODES, PODS
-from provisioner import marks
+from kube.meta import ObjectKey
+from kube.resources import BOOKINGS
+from provisioner import live, marks
 from provisioner.disruption import is_stranger
-from provisioner.observing import still_there
 from provisioner.scalein import planned
 from provisioner.sightings import Sightings
-from provisioner.state import MANAGER, QUARANTINED_LABEL, State
+from provisioner.state import QUARANTINED_LABEL, State
 from provisioner.steps import ENDED
-from runtime.client import Client, Resource
-from runtime.errors import Conflict, NotFound
+from runtime.client import Client
 from runtime.logging import get_logger
 
-_NODE, _POD = Resource(*NODES), Resource(*PODS)
 _log = get_logger("reaper")
 
 
@@ -58,17 +56,16 @@ class StrayMarks:
             await self._free(name, found[name])
 
     async def _free(self, name: str, booking: str) -> None:
-        if booking and await still_there(self._client, BOOKINGS, ObjectKey(name=booking)) is not False:
+        if booking and await live.still_there(self._client, BOOKINGS, ObjectKey(name=booking)) is not False:
             return
-        listed = await self._client.list(_POD, field_selector=f"spec.nodeName={name}")
-        if any(is_stranger(decode(each, core.Pod)) for each in listed):
+        if any(map(is_stranger, await live.pods_on(self._client, name))):
             return
-        try:
-            node = decode(await self._client.get(_NODE, name), core.Node)
+
+        def freed(node: core.Node) -> Mapping[str, Any]:
             _log.warning("freeing a node of marks that nobody claims", node=name, booking=booking)
-            await self._client.patch(_NODE, name, marks.unmark_patch(node, {booking}, self._now()), manager=MANAGER)
-        except (NotFound, Conflict) as error:
-            _log.info("node not patched", node=name, error=str(error))
+            return marks.unmark_patch(node, {booking}, self._now())
+
+        await live.change_node(self._client, name, freed)
 
 
 def _joined(state: State) -> set[str]:
