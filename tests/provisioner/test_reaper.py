@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from kube.ours import BookedInstance, Booking, BookingStatus
 from provisioner.clouds.base import Order
 from provisioner.observing import Observer
 from provisioner.pace import Pace
@@ -10,7 +11,7 @@ from provisioner.reaper import Reaper, too_many
 from provisioner.sightings import Sightings
 from tests.provisioner import fake_api
 from tests.provisioner.fake_api import START
-from tests.provisioner.world import booking
+from tests.provisioner.world import booking, purchase
 
 pytestmark = pytest.mark.looptime
 KEY = "old.booking.corral.dev/main"
@@ -236,6 +237,37 @@ async def test_marks_under_running_pods_stay() -> None:
     here = Setting()
     here.api.put("nodes", fake_api.node("a", labels=dict(MARKED), taints=list(TAINT)))
     here.api.put("pods", fake_api.pod("w", "a", selector={KEY: "true"}))
+
+    await here.turns()
+
+    assert here.api.of("nodes", "a").metadata.labels == MARKED
+
+
+async def test_marks_under_pods_that_the_store_does_not_show_stay() -> None:
+    here = Setting()
+    here.api.put("nodes", fake_api.node("a", labels=dict(MARKED), taints=list(TAINT)))
+    here.api.lag.add("pods")
+    here.api.put("pods", fake_api.pod("w", "a", selector={KEY: "true"}))
+
+    await here.turns()
+
+    assert here.api.of("nodes", "a").metadata.labels == MARKED
+
+
+MACHINE = BookedInstance(id="a", provider_id="sim://a", purchase="od", token="t", state="Joined", node="a")
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        pytest.param(booking(nodes=("a",)), id="it takes the node"),
+        pytest.param(booking(purchases=(purchase("od", 1),), status=BookingStatus(instances=(MACHINE,))), id="it bought it"),
+    ],
+)
+async def test_marks_on_a_node_of_a_live_booking_are_its_own_to_change(holder: Booking) -> None:
+    here = Setting()
+    here.api.put("bookings", holder.to_json())
+    here.api.put("nodes", fake_api.node("a", labels=dict(MARKED), taints=list(TAINT)))
 
     await here.turns()
 
