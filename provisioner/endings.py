@@ -2,7 +2,13 @@
 
 from provisioner import release, transfer
 from provisioner.rules import into, write
-from provisioner.steps import Drop, Step, Unmark, View, Wait
+from provisioner.steps import Drop, Owner, Reason, Step, Unmark, View, Wait
+
+
+def forsake(view: View) -> Step | None:
+    """The capacity was revoked before the pods were let go, and the request for it is gone: the workload asks anew."""
+    revoked = view.status.reason == Reason.REVOKED and view.seen.request is False
+    return into(view, "Releasing") if revoked and view.seen.owner is Owner.WAITING and not view.consumers else None
 
 
 def hold_for_pods(view: View) -> Step | None:

@@ -60,6 +60,7 @@ RULES: tuple[Rule, ...] = (
     Rule("watch-idle", ("Provisioned",), rules.watch_idle),
     Rule("finish", ("Provisioned",), rules.finish, to="Releasing"),
     Rule("withdraw", ("Provisioned",), rules.withdraw, to="Releasing"),
+    Rule("forsake", ("Provisioned",), endings.forsake, to="Releasing"),
     Rule("expire", ("Provisioned",), rules.expire, to="Releasing"),
     Rule("note-losses", ("Provisioned",), rules.note_losses),
     Rule("mark-joined", ("Joining", "Provisioned"), rules.mark),
@@ -128,7 +129,7 @@ stateDiagram-v2
 Before Provisioned everything can still be undone: Failing ends all that costs extra, waits until the cloud confirms it, takes the
 marks off, and then says Failed; the request is planned again elsewhere. After Provisioned only two things together end a booking:
 its workload is certainly over, and no pod selects its nodes. An object that can't be looked up, a cloud that doesn't answer and a
-deleted request end nothing.
+deleted request end nothing, unless the request had said CapacityRevoked and Kueue has let no pod go yet.
 
 ## What leaves the process
 
