@@ -11,7 +11,7 @@ from capacity.programme.search import by_luck, search
 from capacity.quantity import dollars
 from capacity.why.changes import broken
 from capacity.why.considered import considered
-from capacity.why.findings import findings, prepaid_misfits
+from capacity.why.findings import findings, held, prepaid_misfits
 from capacity.why.loosen import Question, at_its_kindest, scattered, unbound, unlimited, unwished
 from capacity.why.lots import Survey
 from capacity.why.placement import asks
@@ -112,8 +112,11 @@ def _missing(gang: Gang, found: dict[str, int]) -> str:
 
 
 def _reservations(snapshot: Snapshot, seen: Survey, reason: Reason) -> Iterator[str]:
-    """How the reservations that matter are used up: those that the gang could use, or all where they don't suit it."""
-    mine = {lot.subject.reservation for lot in seen.lots if lot.usable}
+    """How the reservations that matter are used up: those that the gang could use, now or once others give them back, or all
+    where they don't suit it.
+    """
+    keys = snapshot.topology_keys
+    mine = {lot.subject.reservation for lot in seen.lots if lot.usable or (lot.subject.reservation and held(seen, lot, keys))}
     wanted = [use for use in snapshot.reservations if use.name in mine or reason is Reason.RESERVATION_MISMATCH]
     yield from (account(use) for use in _first(wanted, 3))
 

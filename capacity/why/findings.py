@@ -1,12 +1,15 @@
 """The places that were looked at, as a short list, and what follows from them for the reason."""
 
 from collections import Counter
+from collections.abc import Sequence
 
+from capacity.fit import host, new_host, refusal
 from capacity.index.standing import busy
 from capacity.model import Constraint, Finding, Node, Offering
 from capacity.why.lots import Lot, Survey
 
 MOST = 40
+_HELD = (Constraint.BOOKED, Constraint.NOT_AVAILABLE, Constraint.IN_USE)
 
 
 def findings(seen: Survey) -> list[Finding]:
@@ -39,6 +42,17 @@ def prepaid_misfits(seen: Survey, missing: int) -> str:
     largest = sorted(merged.items(), key=lambda item: (-item[1], item[0]))[:4]
     return (
         f"{merged.total()} prepaid nodes are free but do not suit: {', '.join(f'{count} of {what}' for what, count in largest)}"
+    )
+
+
+def held(seen: Survey, lot: Lot, keys: Sequence[str]) -> bool:
+    """Whether a pod would go there if others didn't hold it: what keeps nodes from every gang hides what keeps this one off.
+    `keys` are the topology keys of the snapshot.
+    """
+    where = host(lot.subject) if isinstance(lot.subject, Node) else new_host(lot.subject, keys)
+    return any(
+        one.constraint in _HELD and one.whole and not refusal(pod_set, where)
+        for one, pod_set in zip(lot.verdicts, seen.pod_sets, strict=True)
     )
 
 

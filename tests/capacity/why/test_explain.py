@@ -10,6 +10,8 @@ from capacity.model import (
     Bystander,
     CapacityType,
     Gang,
+    Node,
+    Offering,
     Plan,
     Preferences,
     Reason,
@@ -156,6 +158,27 @@ def test_findings_say_what_kept_each_out() -> None:
         "1 node": ("not ready", 0),
         "od": ("0 of 4 available: InsufficientCapacity", 0),
     }
+
+
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        pytest.param(offering("cr", 0, kind=RESERVED, reservation="cr-1", total=8), True, id="all in use"),
+        pytest.param(node("n", labels={ZONE: "a"}, reservation="cr-1", booked_by="bk", used=8), True, id="its node is booked"),
+        pytest.param(node("n", labels={ZONE: "a"}, reservation="cr-1", used=8), True, id="pods run on its node"),
+        pytest.param(offering("cr", 0, kind=RESERVED, reservation="cr-1", total=8, gpu=4), False, id="too small"),
+        pytest.param(offering("cr", 0, kind=RESERVED, reservation="cr-1", total=8, zone="b"), False, id="another zone"),
+        pytest.param(node("n", labels={ZONE: "b"}, reservation="cr-1", booked_by="bk"), False, id="its node, in another zone"),
+        pytest.param(
+            offering("cr", 2, kind=CapacityType.CAPACITY_BLOCK, reservation="cr-1", starts=50), False, id="not yet begun"
+        ),
+    ],
+)
+def test_a_reservation_that_is_used_up_is_named_if_it_would_suit(place: Node | Offering, named: bool) -> None:
+    use = ReservationUse("cr-1", "p5", "a", 8, 3, 5, 0, 0, 0)
+    outcome = short(gang(pods("w", 20, node_selector={ZONE: "a"})), snapshot(place, *racks(2), reservations=(use,)))
+    told = "; cr-1: 8 = 3 booked + 5 outside + 0 free" if named else ""
+    assert outcome.message == f"2 of 20 pods can be had now{told}"
 
 
 def test_an_account_adds_up() -> None:
