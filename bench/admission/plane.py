@@ -14,6 +14,7 @@ from e2e.stack import NAMESPACE, Program, Stack, configured
 _AFTER_ADMISSION = ("kube-scheduler", "kwok", "kube-controller-manager")
 _WRITES = ["create", "update", "patch", "delete"]
 _MIB = 1024
+_WHOLE = 100 * 1024  # MiB: of a file that the API server turns over (at 100 MiB, if it isn't told) only the last part would be counted
 
 
 class Plane(ControlPlane):
@@ -35,7 +36,7 @@ class Plane(ControlPlane):
             return launch
         policy = self.directory / "audit-policy.json"
         policy.write_text(json.dumps(_policy()))
-        flags = [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit}"]
+        flags = [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit}", f"--audit-log-maxsize={_WHOLE}"]
         return Launch(launch.name, [*launch.command, *flags], launch.ready)
 
 
