@@ -14,7 +14,8 @@ from e2e.stack import NAMESPACE, Program, Stack, configured
 _AFTER_ADMISSION = ("kube-scheduler", "kwok", "kube-controller-manager")
 _WRITES = ["create", "update", "patch", "delete"]
 _MIB = 1024
-_WHOLE = 100 * 1024  # MiB: of a file that the API server turns over (at 100 MiB, if it isn't told) only the last part would be counted
+_WHOLE = 100 * 1024
+"""MiB: of a file that the API server turns over, at 100 MiB if it isn't told, only the last part would be counted."""
 
 
 class Plane(ControlPlane):
