@@ -1,14 +1,14 @@
 """The gangs that workload manifests stand for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from admission.gang import WorkloadMistakeError, levelled
 from capacity.model import Gang, PodSet
 from corral.files import InputError, Object, named, view
 from corral.known import Known
-from kube import makers, podcheck, podspec
+from kube import makers, podcheck, podrules, podspec
 from kube.kueue import Workload
-from kube.queued_pods import GROUP_NAME, ROLE_HASH
+from kube.queued_pods import GROUP_NAME, ROLE_HASH, PodsDifferError, QueuedPod, agreed
 from kube.requests import PodSpecError
 
 _JOB_LABELS = ("job-name", "batch.kubernetes.io/job-name")
@@ -41,7 +41,7 @@ class _Reader:
         try:
             pod_sets = self._pod_sets(item)
             name = _gang_name(item) if pod_sets else ""
-        except (PodSpecError, WorkloadMistakeError, _CountError) as error:
+        except (PodSpecError, WorkloadMistakeError, PodsDifferError, _CountError) as error:
             raise InputError(f"{named(item)}: {error}") from None
         except KeyError as error:
             raise InputError(f"{named(item)}: {error.args[0]} is missing: add it") from None
@@ -104,7 +104,14 @@ class _Reader:
             role = (pod["metadata"].get("annotations") or {}).get(ROLE_HASH)
             roles.setdefault(role or str(pod["spec"]), []).append(pod)
         names = {key: key if len(key) < 64 else f"role-{number}" for number, key in enumerate(roles)}
-        return [self._pod_set(item, names[key], len(pods), pods[0]) for key, pods in roles.items()]
+        selecting = {key for pod in members for key in podrules.selecting(podspec.template(pod).spec)}
+        return [self._pod_set(item, names[key], len(pods), _alike(names[key], pods, selecting)) for key, pods in roles.items()]
+
+
+def _alike(role: str, pods: Sequence[Object], selecting: Collection[str]) -> Object:
+    """The template of a role: what all of its pods say, as the admission check takes it. Raises PodsDifferError."""
+    said = agreed(role, (view(pod, QueuedPod) for pod in pods), selecting)
+    return {**pods[0], "metadata": {**pods[0]["metadata"], "labels": said.labels}}
 
 
 def _gang_name(item: Object) -> str:

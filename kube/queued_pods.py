@@ -2,7 +2,7 @@
 v0.17.0 copies their spec alone (pkg/controller/jobs/pod/pod_controller.go constructPodSet).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -60,28 +60,34 @@ class Pods:
     selecting: frozenset[str] = frozenset()
 
     def said(self, pod_set: str) -> TemplateMeta:
-        """The annotations of all pods of a pod set, and the labels that they share. One that is being deleted has no say.
-
-        Raises PodsMissingError, and PodsDifferError over an annotation or a label by which pods are selected.
-        """
+        """What its pods say that are there; one that is being deleted has no say. Raises PodsMissingError and PodsDifferError."""
         pods = [each for each in self.seen if each.plays(pod_set) and each.metadata.deletion_timestamp is None]
         if not pods:
             raise PodsMissingError(f'no pod of pod set "{pod_set}" is there (yet)')
-        pods.sort(key=lambda each: each.metadata.name)
-        for each in pods:
-            self._alike(pod_set, pods[0], each)
-        return TemplateMeta(labels=_shared(each.metadata.labels for each in pods), annotations=pods[0].notes)
+        return agreed(pod_set, pods, self.selecting)
 
-    def _alike(self, pod_set: str, one: QueuedPod, other: QueuedPod) -> None:
-        left, right = one.metadata.labels, other.metadata.labels
-        differ = [("annotation", *found) for found in _differences(one.notes, other.notes)]
-        differ += [("label", *found) for found in _differences(left, right) if found[0] in self.selecting]
-        for kind, key, said, unsaid in differ:
-            raise PodsDifferError(
-                f'pod set "{pod_set}": {kind} {key} is {_shown(said)} on pod "{one.metadata.name}" but {_shown(unsaid)} on pod '
-                f'"{other.metadata.name}", and Kueue counts both as one role: give all of them the same, or make two roles of '
-                "them by different requests, node selectors or tolerations"
-            )
+
+def agreed(pod_set: str, pods: Iterable[QueuedPod], selecting: Container[str]) -> TemplateMeta:
+    """The annotations of all pods of a pod set (one or more), and the labels that they share.
+
+    Raises PodsDifferError over an annotation or a label of a key in `selecting`.
+    """
+    first, *others = sorted(pods, key=lambda each: each.metadata.name)
+    for each in others:
+        _alike(pod_set, first, each, selecting)
+    return TemplateMeta(labels=_shared(each.metadata.labels for each in (first, *others)), annotations=first.notes)
+
+
+def _alike(pod_set: str, one: QueuedPod, other: QueuedPod, selecting: Container[str]) -> None:
+    left, right = one.metadata.labels, other.metadata.labels
+    differ = [("annotation", *found) for found in _differences(one.notes, other.notes)]
+    differ += [("label", *found) for found in _differences(left, right) if found[0] in selecting]
+    for kind, key, said, unsaid in differ:
+        raise PodsDifferError(
+            f'pod set "{pod_set}": {kind} {key} is {_shown(said)} on pod "{one.metadata.name}" but {_shown(unsaid)} on pod '
+            f'"{other.metadata.name}", and Kueue counts both as one role: give all of them the same, or make two roles of '
+            "them by different requests, node selectors or tolerations"
+        )
 
 
 def _differences(left: Mapping[str, str], right: Mapping[str, str]) -> Iterator[tuple[str, str | None, str | None]]:

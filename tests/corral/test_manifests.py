@@ -125,6 +125,39 @@ def test_what_the_files_tell_of_the_cluster_counts() -> None:
     assert served.undecidable == ("resource x.com/gpu is served by a DeviceClass, whose devices the scheduler allocates",)
 
 
+RACK_NOTE = "corral.dev/required-topology"
+
+
+def member(name: str, notes: dict[str, str], labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    """A pod of group `g`."""
+    meta = {"name": name, "labels": {"kueue.x-k8s.io/pod-group-name": "g", **(labels or {})}, "annotations": notes}
+    return {"kind": "Pod", "metadata": meta, "spec": {**POD, **spec}}
+
+
+def test_pods_of_a_group_by_role() -> None:
+    """Each role by what all of its pods say; a label that only one has is not the role's."""
+    leader = member("a", {"kueue.x-k8s.io/role-hash": "11111111"}, {"app": "train"})
+    workers = [member(each, {"kueue.x-k8s.io/role-hash": "22222222", RACK_NOTE: "rack"}, {"n": each}) for each in ("b", "c")]
+    one, two = pod_sets(leader, *workers)
+    assert (one.name, one.count, one.required_topology) == ("11111111", 1, None)
+    assert (two.name, two.count, two.required_topology) == ("22222222", 2, "rack")
+    assert one.labels == {"app": "train", "kueue.x-k8s.io/pod-group-name": "g"}
+    assert two.labels == {"kueue.x-k8s.io/pod-group-name": "g"}
+
+
+@pytest.mark.parametrize("role", [pytest.param({"kueue.x-k8s.io/role-hash": "main"}, id="told"), pytest.param({}, id="by spec")])
+def test_pods_of_one_role_that_differ_are_refused_as_the_check_does(role: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=f'{RACK_NOTE} is "rack" on pod "a" but "zone" on pod "b", and Kueue counts both as one'):
+        pod_sets(member("a", {RACK_NOTE: "rack", **role}), member("b", {RACK_NOTE: "zone", **role}))
+
+
+def test_a_label_by_which_the_pods_of_a_role_are_selected_must_be_the_same() -> None:
+    term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "x"}}}
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    with pytest.raises(InputError, match='label app is "x" on pod "a" but not set on pod "b"'):
+        pod_sets(member("a", {}, {"app": "x"}, **apart), member("b", {}, **apart))
+
+
 def test_nodes_of_no_pool_stand_by() -> None:
     pool = decode(
         {"metadata": {"name": "p"}, "spec": {"provider": {"adopted": {}}, "nodeSelector": {"matchLabels": {"a": "b"}}}},
