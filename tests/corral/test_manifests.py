@@ -153,7 +153,7 @@ def test_pods_of_one_role_that_differ_are_refused_as_the_check_does(role: dict[s
 
 def test_a_label_by_which_the_pods_of_a_role_are_selected_must_be_the_same() -> None:
     term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "x"}}}
-    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    apart: dict[str, Any] = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
     with pytest.raises(InputError, match='label app is "x" on pod "a" but not set on pod "b"'):
         pod_sets(member("a", {}, {"app": "x"}, **apart), member("b", {}, **apart))
 
