@@ -122,6 +122,7 @@ class Config(Strict, frozen=True, kw_only=True, dict=True):
     port: Annotated[int, Meta(ge=0, le=65535)] = 8090
     state: str = "simulated-cloud.db"
     kubeconfig: str | None = None  # absent: no cluster, the API alone; "": the cluster that the process runs in
+    kubeconfigs: dict[str, str] = {}  # by installation, as its machines are tagged: these join the cluster of that file
 
     def shape(self, name: str) -> Shape | None:
         return next((shape for shape in self.shapes if shape.name == name), None)

@@ -4,9 +4,10 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from provisioner.clouds.simulated.api import CloudApi, answer, errors
 from provisioner.clouds.simulated.config import Config, ConfigError, load
 from provisioner.clouds.simulated.control import ControlApi
 from provisioner.clouds.simulated.engine import Engine, Now
+from provisioner.clouds.simulated.records import Machine
 from provisioner.clouds.simulated.store import Store
 from provisioner.clouds.simulated.world import World
 from runtime import logging
@@ -89,20 +91,39 @@ async def _listening(engine: Engine, config: Config) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _joined(engine: Engine, config: Config) -> AsyncIterator[None]:
-    """Plays the machines' kubelets in the cluster, if there is one."""
+    """Plays the machines' kubelets in their clusters, if there are any."""
     if config.kubeconfig is None:
         yield
         return
+    async with AsyncExitStack() as stack:
+        for path, joins in clusters(config.kubeconfig, config.kubeconfigs):
+            await stack.enter_async_context(_in_cluster(engine, path, joins))
+        yield
+
+
+def clusters(own: str, others: Mapping[str, str]) -> Iterator[tuple[str, Callable[[Machine], bool]]]:
+    """Each kubeconfig with the machines that join there."""
+    yield own, lambda machine: not any(_of(installation, machine) for installation in others)
+    for installation, path in others.items():
+        yield path, partial(_of, installation)
+
+
+def _of(installation: str, machine: Machine) -> bool:
+    return machine.order.tags.get("corral.dev/installation") == installation
+
+
+@asynccontextmanager
+async def _in_cluster(engine: Engine, kubeconfig: str, joins: Callable[[Machine], bool]) -> AsyncIterator[None]:
     # Imported here: the Kubernetes client takes seconds to load, and the API alone doesn't need it.
     from provisioner.clouds.simulated.cluster import Cluster
     from provisioner.clouds.simulated.site import EngineSite
     from runtime.client import Client
     from runtime.settings import ClientSettings
 
-    client = await Client.connect(ClientSettings(kubeconfig=config.kubeconfig))
+    client = await Client.connect(ClientSettings(kubeconfig=kubeconfig))
     try:
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(Cluster(EngineSite(engine), client).run(), name="cluster")
+            task = group.create_task(Cluster(EngineSite(engine, joins), client).run(), name="cluster")
             try:
                 yield
             finally:

@@ -1,6 +1,6 @@
 """The simulated cloud's machines, as those who bring them into a cluster see them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any
@@ -13,18 +13,22 @@ from provisioner.clouds.simulated.world import World
 
 
 class EngineSite:
-    """The site of an engine's world: how far a Node is stands in the machine's own record."""
+    """The site of an engine's world: how far a Node is stands in the machine's own record. Only those for which `joins` holds
+    are seen.
+    """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, joins: Callable[[Machine], bool] = lambda _: True) -> None:
         self._engine = engine
         self._config = engine.world.config
+        self._joins = joins
 
     @property
     def device_plugin(self) -> str:
         return self._config.device_plugin
 
     async def due(self) -> Work[Machine]:
-        return await self._engine.do(due)
+        work = await self._engine.do(due)
+        return Work(*(tuple(filter(self._joins, part)) for part in (work.join, work.await_plugin, work.publish, work.remove)))
 
     def name(self, machine: Machine) -> str:
         return machine.id

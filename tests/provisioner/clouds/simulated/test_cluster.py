@@ -9,6 +9,7 @@ import pytest
 
 from provisioner.clouds.simulated.cluster import Cluster
 from provisioner.clouds.simulated.engine import Engine
+from provisioner.clouds.simulated.server import clusters
 from provisioner.clouds.simulated.site import EngineSite
 from provisioner.clouds.simulated.store import Store
 from provisioner.clouds.simulated.world import World
@@ -198,3 +199,18 @@ async def test_run_steps_until_cancelled(scene: Scene) -> None:
         while machine.id not in scene.client.nodes:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         task.cancel()
+
+
+async def test_only_machines_of_an_installation_join_the_cluster_of_its_kubeconfig(tmp_path: Path, clock: WallClock) -> None:
+    """Those that no other kubeconfig is for join the first one."""
+    there, store = world(), Store(str(tmp_path / "cloud.db"))
+    tags: list[dict[str, str]] = [{"corral.dev/installation": "b"}, {"corral.dev/installation": "c"}, {}]
+    [[theirs], [ours], [other]] = [there.launch(on_demand(token=f"t{n}", tags=each), START) for n, each in enumerate(tags)]
+    clock.at = after(2)
+    joined = {}
+    for path, joins in clusters("own", {"b": "neighbour"}):
+        client = FakeClient()
+        await Cluster(EngineSite(Engine(there, store, clock), joins), client).step()  # type: ignore[arg-type]
+        joined[path] = set(client.nodes)
+    assert joined == {"own": {ours.id, other.id}, "neighbour": {theirs.id}}
+    store.close()
