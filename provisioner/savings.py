@@ -10,7 +10,8 @@ docs/observability.md has the formula for users. Amounts are integers of micro-d
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 
 from kube import ours
@@ -19,12 +20,14 @@ from provisioner.clouds.base import Instance
 from provisioner.state import TAG_POOL, State
 from provisioner.view import ALIVE, View, take
 from runtime import metrics
+from runtime.logging import get_logger
 
 PERIOD = 30.0
 LONGEST = 120
 """Seconds that one look may stand for: a stall or a step of the clock earns nothing."""
 PREPAID, WARM, IDLE = "prepaid", "warm", "idle"
 Key = tuple[str, str]  # pool, kind
+_log = get_logger("savings")
 
 
 def prices(view: View) -> Mapping[str, int]:
@@ -50,6 +53,15 @@ def _kind(view: View, machine: Instance) -> str:
     return "" if held else IDLE
 
 
+@contextmanager
+def _counted_later(what: str) -> Iterator[None]:
+    """An object with an instant or a purchase that can't be read spoils nothing but its own part."""
+    try:
+        yield
+    except (ValueError, LookupError) as error:
+        _log.warning("savings not counted this time", what=what, error=str(error))
+
+
 class Savings:
     """Sums since the start of this process, while it leads."""
 
@@ -72,10 +84,11 @@ class Savings:
         for key, rate in rates(view).items():
             self._sums[key] += rate * max(0, min(LONGEST, passed))
         for booking in view.bookings:
-            for start in _starts(booking):
-                self._learn(*start)
-            if booking.status.provisioned_at and booking.metadata.uid not in self._seen and not first:
-                self._count(view, booking)
+            with _counted_later(booking.metadata.name):
+                for start in _starts(booking):
+                    self._learn(*start)
+                if booking.status.provisioned_at and booking.metadata.uid not in self._seen and not first:
+                    self._count(view, booking)
         there = {machine.id for booking in view.bookings for machine in booking.status.instances}
         self._seen = self._seen & there | {each.metadata.uid for each in view.bookings if each.status.provisioned_at}
 
@@ -116,8 +129,13 @@ class Meter:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            self.savings.look(take(self._state, self._now()))
+            self.turn()
             await asyncio.sleep(PERIOD)
+
+    def turn(self) -> None:
+        """One look."""
+        with _counted_later("all"):
+            self.savings.look(take(self._state, self._now()))
 
     def _saved(self) -> metrics.Series:
         return [(amount / 10**6, {"pool": pool, "by": by}) for by in (PREPAID, WARM) for pool, amount in self._sum(by)]

@@ -1,5 +1,6 @@
 """Sums worked out by hand: an h100 costs 10 dollars an hour on demand."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -8,8 +9,9 @@ from msgspec.structs import replace
 
 from kube import ours
 from provisioner.clouds.base import InstanceState
-from provisioner.savings import IDLE, PREPAID, WARM, Savings, rates
+from provisioner.savings import IDLE, PREPAID, WARM, Meter, Savings, rates
 from provisioner.view import View
+from tests.provisioner import fake_api
 from tests.provisioner.make import NOW, booking, instance, known, machine, on_demand, purchase, view
 
 DOLLAR = 10**6
@@ -84,3 +86,35 @@ def test_what_is_gone_is_forgotten() -> None:
 
 def _with(spec: ours.BookingSpec, node: ours.BookedNode) -> ours.BookingSpec:
     return replace(spec, nodes=(node,))
+
+
+def test_a_booking_that_cannot_be_read_spoils_only_its_own_part() -> None:
+    """One machine got ready at an instant that isn't one, the other after 100 s."""
+    sums, times = Savings(), {"launched_at": "2026-09-01T09:00:00Z"}
+    odd = booking("a", on_demand(), instances=(machine(1, "Ready", since="soon", **times),), phase="Provisioned")
+    ready = machine(2, "Ready", node="n2", since="2026-09-01T09:01:40Z", **times)
+    good = booking("b", on_demand(), instances=(ready,), phase="Provisioned")
+
+    sums.look(seen(bookings=(odd, good)))
+
+    assert sums._starts == {"h100": (100, 1)}
+
+
+@pytest.mark.looptime
+async def test_the_meter_goes_on_after_a_look_that_failed() -> None:
+    api = fake_api.Api()
+    state = fake_api.state(api)
+    meter = Meter(state, fake_api.Clock())
+    looks: list[View] = []
+
+    def look(view: View) -> None:
+        looks.append(view)
+        if len(looks) == 1:
+            raise ValueError("Invalid isoformat string: 'soon'")
+
+    meter.savings.look = look  # type: ignore[method-assign]
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(100):
+            await meter.run()
+
+    assert len(looks) == 4
