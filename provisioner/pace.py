@@ -11,11 +11,15 @@ class Pace:
         self._limit = limit
         self._taken: deque[datetime] = deque()
 
-    def take(self, now: datetime) -> bool:
-        """Whether one more may be ended now; counts it if so."""
+    def left(self, now: datetime) -> int:
+        """How many more may be ended now."""
         while self._taken and self._taken[0] <= now - timedelta(minutes=1):
             self._taken.popleft()
-        if len(self._taken) >= self._limit:
+        return self._limit - len(self._taken)
+
+    def take(self, now: datetime) -> bool:
+        """Whether one more may be ended now; counts it if so."""
+        if self.left(now) <= 0:
             return False
         self._taken.append(now)
         return True
