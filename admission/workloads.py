@@ -20,7 +20,7 @@ from runtime.controller import DONE, Result
 from runtime.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from runtime.events import Recorder
 from runtime.store import Key
-from runtime.telemetry import TRACEPARENT, traceparent
+from runtime.telemetry import TRACEPARENT, link, traceparent
 
 STALE = 0.2  # seconds until what another writer did should have reached the stores
 OBSTRUCTED = 1.0  # seconds until something in the way of a request may be gone; a foreign finalizer can hold it for long
@@ -72,6 +72,7 @@ class Workloads:
         if workload is None:
             self._journeys.lost(key, self._now())
             return DONE
+        link(traceparent(workload.metadata.uid))
         turn = self._look(workload)
         if turn.own:
             self._journeys.follow(workload, self._now())

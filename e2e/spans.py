@@ -12,13 +12,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Ids in hex; `parent` is "" for a root."""
+    """Ids in hex; `parent` is "" for a root. `links` are the traces that it points to."""
 
     service: str
     name: str
     trace: str
     id: str
     parent: str
+    links: tuple[str, ...] = ()
 
 
 class SpanReceiver:
@@ -53,7 +54,8 @@ class SpanReceiver:
 
 
 def _span(service: str, span: Any) -> Span:
-    return Span(service, span.name, span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
+    links = tuple(link.trace_id.hex() for link in span.links)
+    return Span(service, span.name, span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), links)
 
 
 def _handler(take: Callable[[bytes], None]) -> type[BaseHTTPRequestHandler]:

@@ -19,3 +19,4 @@ def test_the_spans_of_a_workload_are_one_connected_trace(corner: Scenario, spans
     ids = {span.id for span in found}
     assert [span.name for span in found if span.parent and span.parent not in ids] == []
     assert len(ids) == len(found)
+    assert {span.name for span in spans.spans if trace in span.links} >= {"reconcile workloads", "reconcile bookings"}

@@ -17,13 +17,13 @@ from kube.kueue import Workload
 from kube.meta import decode
 from kube.resources import BOOKINGS
 from kube.slices import before
-from provisioner import checkups, launches, live, marks, tellings
+from provisioner import checkups, hung, launches, live, marks, tellings
 from provisioner.clouds.base import CloudError, ErrorKind
-from provisioner.disruption import is_stranger
 from provisioner.evictions import empty
 from provisioner.inspecting import NODES_BY_PROVIDER
 from provisioner.lifecycle import next_step
 from provisioner.observing import Observer
+from provisioner.pace import Pace
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import BOOKINGS_BY_GIVER, BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, TAG_BOOKING, State
 from provisioner.steps import Buy, CheckUp, Drain, Drop, Mark, Quarantine, Reopen, Step, Terminate, Terms, Unmark, Wait, Write
@@ -32,6 +32,7 @@ from runtime.controller import DONE, Controller, Result
 from runtime.errors import Conflict, NotFound
 from runtime.events import Recorder
 from runtime.logging import get_logger
+from runtime.telemetry import link
 
 AGAIN = Result(requeue_after=0.0)
 WORKERS = 8
@@ -43,10 +44,13 @@ _log = get_logger("bookings")
 
 
 class BookingReconciler:
-    """Keys are names of bookings."""
+    """Keys are names of bookings. `pace` bounds the ends of machines that pods were left behind on, not those of a release."""
 
-    def __init__(self, state: State, client: Client, recorder: Recorder, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, state: State, client: Client, recorder: Recorder, now: Callable[[], datetime], pace: Pace | None = None
+    ) -> None:
         self._state, self._client, self._recorder, self._now = state, client, recorder, now
+        self._pace = pace or Pace(state.settings.terminations_per_minute)
         self.observer = Observer(state, client, now)
         self._terms = terms(state.settings)
 
@@ -59,6 +63,7 @@ class BookingReconciler:
                 raise  # a server that doesn't serve bookings says nothing of this one
             self.observer.forget(name)
             return DONE
+        link(booking.spec.traceparent)
         decision = next_step(booking, await self.observer.observe(booking), self._now(), self._terms)
         if not isinstance(decision.step, Wait):
             _log.info("step", booking=name, phase=booking.status.phase, rule=decision.rule)
@@ -157,7 +162,8 @@ class BookingReconciler:
     async def _with_pods(self, booking: ours.Booking, step: CheckUp | Drain, rule: str) -> Result:
         """What is done by pods or to them takes a while to be seen."""
         if isinstance(step, CheckUp):
-            await checkups.begin(self._client, self._state, booking.metadata.name, _pools(booking, step.nodes))
+            names = _pools(booking, step.nodes)
+            await checkups.begin(self._client, self._state, booking.metadata.name, names, self._now())
         else:
             await self._drain(booking, step.nodes, step.everyone)
         crash_point(rule)
@@ -168,17 +174,15 @@ class BookingReconciler:
         await self._on_nodes(names, marks.drain_patch)
         spared = frozenset[str]() if everyone else marks.names(booking)
         for name in names:
-            held = await empty(self._client, name, spared)
+            held = await empty(self._client, name, spared, home=self._state.home)
             if held:
                 _log.info("pods stay on a node that is drained", node=name, booking=booking.metadata.name, pods=held)
 
     async def _in_use(self, machine: ours.BookedInstance) -> bool:
         """Its node may have joined after the booking had given up on it."""
         names = {machine.node, *(each.metadata.name for each in self._state.nodes.by(NODES_BY_PROVIDER, machine.provider_id))}
-        for name in sorted(filter(None, names)):
-            if any(map(is_stranger, await live.pods_on(self._client, name))):
-                return True
-        return False
+        found = {await hung.use(self._client, self._state, name, self._now()) for name in sorted(filter(None, names))}
+        return hung.Use.PODS in found or (hung.Use.LEFT_BEHIND in found and not self._pace.take(self._now()))
 
     async def _end(self, pool: str, ids: list[str]) -> bool:
         """Whether the cloud took it."""

@@ -198,9 +198,12 @@ def acted() -> None:
     _reconcile.get().set_attribute(ACTED, True)
 
 
-def link_workload(uid: str) -> None:
-    """Links the current reconcile's span to the trace of a workload (a link, not a parent, as KEP-5915 has it)."""
-    _reconcile.get().add_link(trace.get_current_span(workload_context(uid)).get_span_context())
+def link(parent: str) -> None:
+    """Links the current reconcile's span to a workload's trace (a link, not a parent, as KEP-5915 has it), by its traceparent;
+    one that can't be read is passed over."""
+    context = context_from(parent)
+    if context is not None:
+        _reconcile.get().add_link(trace.get_current_span(context).get_span_context())
 
 
 class WorthExporting(SpanProcessor):

@@ -98,7 +98,7 @@ class TestReconcileSpan:
 
     def test_it_links_to_the_workload(self, spans: InMemorySpanExporter) -> None:
         with telemetry.reconcile_span("c", "k"):
-            telemetry.link_workload(UID)
+            telemetry.link(telemetry.traceparent(UID))
             telemetry.acted()
         (span,) = spans.get_finished_spans()
         assert [link.context.trace_id for link in span.links] == [TRACE]
@@ -107,4 +107,12 @@ class TestReconcileSpan:
 
     def test_outside_of_a_reconcile_nothing_happens(self) -> None:
         telemetry.acted()
-        telemetry.link_workload(UID)
+        telemetry.link(telemetry.traceparent(UID))
+
+    @pytest.mark.parametrize("parent", ["", "not one"])
+    def test_what_is_no_traceparent_is_passed_over(self, spans: InMemorySpanExporter, parent: str) -> None:
+        with telemetry.reconcile_span("c", "k"):
+            telemetry.link(parent)
+            telemetry.acted()
+        (span,) = spans.get_finished_spans()
+        assert not span.links
