@@ -5,6 +5,7 @@ The annotations are those that users of other autoscalers know: `karpenter.sh/do
 Autoscaler), and one of our own for both.
 """
 
+import hashlib
 from collections.abc import Mapping
 
 from kube import core
@@ -12,7 +13,7 @@ from kube.levels import DO_NOT_DISRUPT
 from provisioner import marks
 
 CHECKUP = "corral.dev/health-check"
-"""Label of the pods that check a node's health; they may be ended with it."""
+"""Label of the Jobs that check a node's health, and of their pods; these may be ended with the node."""
 _HOLDS_POD = (
     (DO_NOT_DISRUPT, "true"),
     ("karpenter.sh/do-not-disrupt", "true"),
@@ -23,11 +24,28 @@ _REMADE = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds whose pods come back elsewhere and lose nothing by it. A Job's pod loses its work; nobody makes a bare pod again."""
 
 
-def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset()) -> bool:
-    """A live pod that is neither a DaemonSet's, nor static, nor a health check's, nor selects a key of these bookings."""
+def node_digest(node: str) -> str:
+    """Ends the name of each health check's Job for the node."""
+    return hashlib.sha256(node.encode()).hexdigest()[:10]
+
+
+def is_checkup(pod: core.Pod, home: str) -> bool:
+    """Whether a health check of ours runs in it: in the provisioner's own namespace `home`, by the Job that was made for its
+    node. The label alone can be set by anybody, on a pod that must not be ended.
+    """
+    made = f"-{node_digest(pod.spec.node_name)}"
+    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+    by_job = owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job") and owner.name.endswith(made)
+    return by_job and pod.metadata.namespace == home and CHECKUP in pod.metadata.labels
+
+
+def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset(), *, home: str) -> bool:
+    """A live pod that is neither a DaemonSet's, nor static, nor a health check's of the provisioner in namespace `home`, nor
+    selects a key of these bookings.
+    """
     kinds = {owner.kind for owner in pod.metadata.owner_references}
     return (
-        CHECKUP not in pod.metadata.labels
+        not is_checkup(pod, home)
         and not pod.terminal
         and not kinds & {"DaemonSet", "Node"}
         and not bookings & marks.bookings_on(pod.spec.node_selector)

@@ -1,6 +1,6 @@
 """The rules of giving back, as those in `provisioner.rules`: one look at one view, one step. Pure."""
 
-from provisioner import release, transfer
+from provisioner import drains, release, transfer
 from provisioner.rules import into, write
 from provisioner.steps import Drop, Owner, Reason, Step, Unmark, View, Wait
 
@@ -12,8 +12,8 @@ def forsake(view: View) -> Step | None:
 
 
 def hold_for_pods(view: View) -> Step | None:
-    """Never take anything from under consumer pods."""
-    return Wait(view.terms.watch) if view.consumers else None
+    """Never take anything from under consumer pods. Those on nodes that are about to end are asked to leave in time."""
+    return (drains.due(view) or Wait(view.terms.watch)) if view.consumers else None
 
 
 def pass_on(view: View) -> Step | None:

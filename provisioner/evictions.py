@@ -12,11 +12,12 @@ from runtime.errors import Conflict, NotFound, TooManyRequests
 _AT_ONCE = 16
 
 
-async def empty(client: Client, node: str, spared: Collection[str] = ()) -> list[str]:
-    """Asks all pods that run on the node, live, but those of DaemonSets, static ones and those that select a key of the `spared`
-    bookings. Returns namespace/name of those that a budget holds there. Raises ApiError and TransportError.
+async def empty(client: Client, node: str, spared: Collection[str] = (), *, home: str) -> list[str]:
+    """Asks all pods that run on the node, live, but those of DaemonSets, static ones, health checks of namespace `home` and those
+    that select a key of the `spared` bookings. Returns namespace/name of those that a budget holds there. Raises ApiError and
+    TransportError.
     """
-    pods = [pod for pod in await live.pods_on(client, node) if is_stranger(pod, frozenset(spared))]
+    pods = [pod for pod in await live.pods_on(client, node) if is_stranger(pod, frozenset(spared), home=home)]
     gate = asyncio.Semaphore(_AT_ONCE)
     asked = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     async with asyncio.TaskGroup() as group:

@@ -11,7 +11,7 @@ from kube import core, nodes, ours
 from provisioner import checkups, launches, marks, notices, transfer, verify
 from provisioner.clouds.base import Instance
 from provisioner.daemons import ready_on
-from provisioner.disruption import CHECKUP, is_stranger
+from provisioner.disruption import is_checkup, is_stranger
 from provisioner.health import ailment
 from provisioner.state import BOOKED, QUARANTINED_LABEL, State
 from provisioner.steps import Notice, SeenNode, Verdict
@@ -85,12 +85,12 @@ class Inspector:
         name, mine = booking.metadata.name, marks.names(booking)
         facts = self._facts(mine, node, pool)
         found, words = verify.verdict(expected, facts)
-        unchecked = False
+        unchecked = hindered = False
         there = self._state.pods_on(node.metadata.name)
         used = any(mine & marks.bookings_on(pod.spec.node_selector) for pod in there)
         check = pool.spec.readiness.health_check if pool else None
-        if found is Verdict.SOUND and check and not used and _new(booking, node.metadata.name):
-            found, words, unchecked = self._checked(name, node.metadata.name, check)
+        if found is Verdict.SOUND and pool and check and not used and _new(booking, node.metadata.name):
+            found, words, unchecked, hindered = self._checked(name, node.metadata.name, pool, check)
         on_it = marks.bookings_on(node.metadata.labels)
         announced, staying = self._notice(node, pool)
         return SeenNode(
@@ -101,7 +101,7 @@ class Inspector:
             quarantined=QUARANTINED_LABEL in node.metadata.labels,
             others=tuple(sorted(on_it - mine)),
             holds=verify.holds(expected.room, facts),
-            busy=any(is_stranger(pod, mine) for pod in there),
+            busy=any(is_stranger(pod, mine, home=self._state.home) for pod in there),
             launched=marks.launched(node),
             ready=node.ready,
             closed=node.spec.unschedulable,
@@ -110,23 +110,22 @@ class Inspector:
             notice=announced,
             staying=staying,
             unchecked=unchecked,
+            hindered=hindered,
             draining=marks.DRAINING in node.metadata.annotations,
         )
 
-    def _checked(self, booking: str, node: str, check: ours.HealthCheck) -> tuple[Verdict, str, bool]:
-        """What the health check of a node that is sound otherwise makes of it, and whether it is still to begin."""
-        namespace = self._state.settings.leader_election.namespace
-        if self._state.checkup(check) is None:
-            return (
-                Verdict.WAITING,
-                f"there is no PodTemplate {namespace}/{check.pod_template_ref.name} for its health check",
-                False,
-            )
-        found = self._state.jobs.get((namespace, checkups.name(booking, node)))
+    def _checked(
+        self, booking: str, node: str, pool: ours.CapacityPool, check: ours.HealthCheck
+    ) -> tuple[Verdict, str, bool, bool]:
+        """What the health check of a node that is sound otherwise makes of it, whether it is still to begin, and whether it is
+        kept from that.
+        """
+        found = self._state.jobs.get((self._state.home, checkups.name(booking, node)))
         if found is None:
-            return Verdict.WAITING, "its health check has not begun", True
-        passed, words = checkups.result(found)
-        return (Verdict.SOUND if passed else Verdict.WAITING if passed is None else Verdict.SICK), words, False
+            why, due = checkups.hindrance(self._state, pool, check, self._now())
+            return Verdict.CHECKING, why or "its health check has not begun", due, bool(why)
+        passed, words = checkups.result(found, self._state.home)
+        return (Verdict.SOUND if passed else Verdict.CHECKING if passed is None else Verdict.SICK), words, False, False
 
     def _notice(self, node: core.Node, pool: ours.CapacityPool | None) -> tuple[Notice | None, bool]:
         """What the pool's cloud said last: all its machines with our tags are listed, whatever booking they were bought for. And
@@ -146,7 +145,7 @@ class Inspector:
             ready=node.ready,
             labels=node.metadata.labels,
             allocatable=nodes.amounts(node.status.allocatable),
-            taken=nodes.requested(pod for pod in pods if not _of_ours(pod, mine)),
+            taken=nodes.requested(pod for pod in pods if not _of_ours(pod, self._state.home, mine)),
             daemon_sets=frozenset(ready_on(pods)),
             unschedulable=node.spec.unschedulable,
             taints=_repelling(node.spec.taints),
@@ -154,8 +153,8 @@ class Inspector:
         )
 
 
-def _of_ours(pod: core.Pod, mine: frozenset[str]) -> bool:
-    return CHECKUP in pod.metadata.labels or bool(mine & marks.bookings_on(pod.spec.node_selector))
+def _of_ours(pod: core.Pod, home: str, mine: frozenset[str]) -> bool:
+    return is_checkup(pod, home) or bool(mine & marks.bookings_on(pod.spec.node_selector))
 
 
 def _new(booking: ours.Booking, node: str) -> bool:

@@ -28,6 +28,12 @@ def progress(view: View) -> str:
     return f"{ready} of {len(view.spec.nodes) + sum(each.count for each in view.spec.purchases)} nodes ready"
 
 
+def unchecked(view: View) -> str:
+    """How many nodes wait for a health check that can't begin, and why; "" when none does."""
+    held = sorted((node for node in view.seen.nodes.values() if node.hindered), key=lambda node: node.name)
+    return f"; {len(held)} wait: {held[0].words}" if held else ""
+
+
 def last_words(view: View) -> str:
     """What stands in the way, at most three causes: the newest failed calls, then machines, then taken nodes."""
     words = [each.message for each in reversed(view.status.launches) if each.state == "Failed"][:1]

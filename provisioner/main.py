@@ -82,7 +82,7 @@ def build(settings: ProvisionerSettings, client: Client, cluster: str, clouds: C
     looking = Controller("pools", PoolReconciler(state, client, recorder, clouds, _now, changed).reconcile, workers=4)
     looking.watch(state.pools, lambda pool: [pool.metadata.name])
     waking.wake_pools(state, lambda pool: looking.enqueue(pool, after=POOL_DEBOUNCE))
-    state.backoffs.changed = looking.enqueue
+    state.backoffs.changed = state.refusals.changed = looking.enqueue
 
     judging = Controller("policies", PolicyReconciler(state, client, recorder, _now).reconcile)
     judging.watch(state.policies, lambda policy: [policy.metadata.name])

@@ -11,7 +11,7 @@ from msgspec import structs
 from kube import ours
 from kube.resources import CAPACITY_POOLS
 from kube.times import instant
-from provisioner import daemons, flavors, poolstatus
+from provisioner import checkups, daemons, flavors, poolstatus
 from provisioner.closing import POOL_FINALIZER, holders
 from provisioner.clouds.base import Cloud, CloudError, ErrorKind, Wanted
 from provisioner.clouds.fenced import FencedCloud
@@ -179,7 +179,9 @@ class PoolReconciler:
         name, uses, grounds = pool.metadata.name, flavors.used(self._state), flavors.grounds(view)
         missing, unfit = flavors.missing(uses, grounds), flavors.unfit(uses, grounds)
         orphans = self._state.alarms.get(name, "")
-        return replace(seen, missing=missing.get(name, {}), unfit=unfit.get(name, {}), holding=holding, orphans=orphans)
+        checkup = checkups.trouble(self._state, pool)
+        told = replace(seen, missing=missing.get(name, {}), unfit=unfit.get(name, {}), holding=holding, orphans=orphans)
+        return replace(told, checkup=checkup)
 
     def _as_said(self, pool: ours.CapacityPool) -> ours.CapacityPool:
         """With the status that was written last: a store that lags would have older transition times written over it."""

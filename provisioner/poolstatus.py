@@ -28,7 +28,7 @@ class Look:
 
     `missing` are flavors whose labels no node or shape bears, `unfit` others that can't be served, each with a sentence;
     `overlaps` are nodes with the other pools that select them; `holding` is what must end before a deleted pool goes; `orphans`
-    says why the reaper stands still, "" if it doesn't.
+    says why the reaper stands still, "" if it doesn't. `checkup` is (reason, message) of what keeps health checks from beginning.
     """
 
     market: Market | None
@@ -40,6 +40,7 @@ class Look:
     unfit: Mapping[str, str] = field(default_factory=dict)
     holding: str = ""
     orphans: str = ""
+    checkup: tuple[str, str] | None = None
 
 
 def look(view: View, pool: ours.CapacityPool, market: Market | None, sold: Offers, pods: Sequence[PodSet], error: str) -> Look:
@@ -168,7 +169,16 @@ def _counts(view: View, nodes: Sequence[core.Node]) -> ours.NodeCounts:
 
 def _conditions(pool: ours.CapacityPool, seen: Look, now: datetime) -> tuple[Condition, ...]:
     found: Sequence[Mapping[str, Any]] = [condition.to_json() for condition in pool.status.conditions]
-    entries = (_ready(pool, seen), _blocked(seen), _overlaps(seen), _labels(seen), _fit(seen), _orphans(seen), *_checks(seen))
+    entries = (
+        _ready(pool, seen),
+        _blocked(seen),
+        _overlaps(seen),
+        _labels(seen),
+        _fit(seen),
+        _orphans(seen),
+        _checkup(seen),
+        *_checks(seen),
+    )
     for type_, status, reason, message in entries:
         found = set_condition(found, type_, status, reason, message, generation=pool.metadata.generation, now=now)
     return tuple(decode(condition, Condition) for condition in found)
@@ -219,6 +229,12 @@ def _orphans(seen: Look) -> Entry:
     if seen.orphans:
         return "TooManyOrphans", True, "ReaperStopped", seen.orphans
     return "TooManyOrphans", False, "Plausible", "no more machines than is plausible are without booking and node"
+
+
+def _checkup(seen: Look) -> Entry:
+    if seen.checkup:
+        return ("HealthCheckRefused", True, *seen.checkup)
+    return "HealthCheckRefused", False, "NoneRefused", "nothing is known to keep a health check of the pool from beginning"
 
 
 def _fit(seen: Look) -> Entry:

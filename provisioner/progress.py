@@ -168,7 +168,13 @@ def _under_way(booking: ours.Booking, now: datetime) -> str:
     total = machines(booking.spec)
     done = sum(machine.state == "Ready" for machine in booking.status.instances)
     done += len(booking.spec.nodes) if booking.status.marked_at else 0
-    return f"{min(done, total)} of {total} machines ready{_by(booking, now)}; {until}"
+    return f"{min(done, total)} of {total} machines ready{_by(booking, now)}{_held_up(booking)}; {until}"
+
+
+def _held_up(booking: ours.Booking) -> str:
+    """What the booking says of nodes that can't be checked, behind its own count of those that are ready."""
+    _, _, words = booking.status.message.partition("; ") if booking.status.phase == "Joining" else ("", "", "")
+    return f"; {words}" if words else ""
 
 
 def _by(booking: ours.Booking, now: datetime) -> str:

@@ -166,7 +166,8 @@ class Reaper:
             return True
         if self._stands(node):
             return False
-        used = any(map(is_stranger, await live.pods_on(self._client, node.metadata.name)))
+        there = await live.pods_on(self._client, node.metadata.name)
+        used = any(is_stranger(pod, home=self._state.home) for pod in there)
         closed = marks.SCALE_IN in node.metadata.annotations
         if used is closed:
             patch = marks.scale_in_patch(node, None if used else self._now())

@@ -23,7 +23,9 @@ def why_bad(view: View, each: BookedInstance) -> str:
 
 
 def _unfit(view: View, each: BookedInstance) -> str:
-    """Before the first pod it is held to all that was planned."""
+    """Before the first pod it is held to all that was planned. A health check has a time of its own, and that it can't begin is
+    not the machine's fault.
+    """
     if each.state == "Launched":
         return _not_joined(view, each)
     if each.verdict in (Verdict.WRONG, Verdict.SICK):
@@ -32,7 +34,7 @@ def _unfit(view: View, each: BookedInstance) -> str:
         return ending
     if each.verdict == Verdict.SHORT and view.age(each.since) >= view.terms.short_grace:
         return each.message
-    return _not_ready(view, each) if each.state == "Joined" else ""
+    return _not_ready(view, each) if each.state == "Joined" and each.verdict != Verdict.CHECKING else ""
 
 
 def _not_joined(view: View, each: BookedInstance) -> str:

@@ -144,7 +144,7 @@ def record(view: View) -> Step | None:
     """Take in what the clouds list and what the nodes look like."""
     status = verify.recorded(view)
     if status.phase == "Joining":
-        status = replace(status, message=losses.progress(view.having(status)))
+        status = replace(status, message=f"{losses.progress(view.having(status))}{losses.unchecked(view)}")
     return write(view, status)
 
 

@@ -119,7 +119,7 @@ class ScaleInLoop:
 
     def _idle(self, node: core.Node, pods: Sequence[core.Pod]) -> Idle:
         labels, annotations = node.metadata.labels, node.metadata.annotations
-        strangers = [pod for pod in pods if is_stranger(pod)]
+        strangers = [pod for pod in pods if is_stranger(pod, home=self._state.home)]
         return Idle(
             since=_instant(annotations.get(marks.IDLE_SINCE)),
             closed=_instant(annotations.get(marks.SCALE_IN)),
@@ -135,7 +135,7 @@ class ScaleInLoop:
         if self._move(found, await live.pods_on(self._client, node.metadata.name)) is not move:
             return
         if move is Move.DRAIN:
-            staying = await empty(self._client, node.metadata.name)
+            staying = await empty(self._client, node.metadata.name, home=self._state.home)
             _log.debug("emptying an idle node", node=node.metadata.name, held_by_budgets=staying)
         else:
             await self._end(found)

@@ -13,6 +13,7 @@ from kube.volumes import Volumes, gathered
 from provisioner.backoff import Backoffs
 from provisioner.clouds.base import Cloud, Instance, Inventory
 from provisioner.producers import workload_uid
+from provisioner.refusals import Refusals
 from provisioner.settings import ProvisionerSettings
 from provisioner.spend import Ledger
 from runtime.reflector import Store
@@ -96,6 +97,7 @@ class State:
     csi_drivers: Store[storage.CSIDriver] = field(default_factory=Store)
     csi_nodes: Store[storage.CSINode] = field(default_factory=Store)
     jobs: Store[core.Job] = field(default_factory=Store)
+    refusals: Refusals = field(default_factory=Refusals)
     ledger: Ledger = field(default_factory=Ledger)
     clouds: dict[str, Cloud] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
@@ -111,6 +113,11 @@ class State:
         self.bookings.add_index(BOOKINGS_BY_NODE, lambda booking: {each.name for each in booking.spec.nodes})
         self.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
 
+    @property
+    def home(self) -> str:
+        """The provisioner's own namespace, where health checks run."""
+        return self.settings.leader_election.namespace
+
     def pool(self, name: str) -> ours.CapacityPool | None:
         return self.pools.get(("", name))
 
@@ -120,7 +127,7 @@ class State:
 
     def checkup(self, check: ours.HealthCheck) -> core.PodTemplate | None:
         """The PodTemplate of a health check; it must be in the service's own namespace, where it may make Jobs."""
-        return self.templates.get((self.settings.leader_election.namespace, check.pod_template_ref.name))
+        return self.templates.get((self.home, check.pod_template_ref.name))
 
     def replacing(self, workload: tuple[str, str]) -> list[kueue.Workload]:
         """The Workloads that stand in for this one (namespace, name) of an elastic job."""

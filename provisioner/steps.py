@@ -46,6 +46,7 @@ class Verdict(StrEnum):
 
     SOUND = "Sound"
     WAITING = "Waiting"  # something is still to come: readiness, a label, a DaemonSet's pod
+    CHECKING = "Checking"  # sound otherwise: its health check is to come, or runs as long as the pool lets it
     SHORT = "Short"  # all else is up, but devices or room are fewer than planned
     SICK = "Sick"  # its health conditions say that it is broken
     WRONG = "Wrong"  # another zone or domain than planned: no waiting will mend it
@@ -68,8 +69,8 @@ class SeenNode:
     `others` names foreign bookings with keys there, `giver` the one that has yet to let go of it. `holds`: the planned pods fit
     next to everything else that runs there. `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`:
     Corral bought the machine behind it, some day. `ready`: the Node says so. `closed`: cordoned. `unchecked`: its health check is
-    to begin. `draining`: closed by us for a drain. `staying`: its cloud told of the machine and of its reservation, and announces
-    no end.
+    to begin, `hindered`: it can't. `draining`: closed by us for a drain. `staying`: its cloud told of the machine and of its
+    reservation, and announces no end.
     """
 
     name: str
@@ -88,6 +89,7 @@ class SeenNode:
     words: str = ""
     notice: Notice | None = None
     unchecked: bool = False
+    hindered: bool = False
     draining: bool = False
     staying: bool = False
 

@@ -48,7 +48,7 @@ class StrayMarks:
         for node in self._state.nodes.values():
             name = node.metadata.name
             held = name in joined or planned(self._state, name)
-            used = held or any(is_stranger(pod) for pod in self._state.pods_on(name))
+            used = held or any(is_stranger(pod, home=self._state.home) for pod in self._state.pods_on(name))
             booking = stale(node, bookings, used)
             if booking is not None:
                 found[name] = booking
@@ -58,7 +58,7 @@ class StrayMarks:
     async def _free(self, name: str, booking: str) -> None:
         if booking and await live.still_there(self._client, BOOKINGS, ObjectKey(name=booking)) is not False:
             return
-        if any(map(is_stranger, await live.pods_on(self._client, name))):
+        if any(is_stranger(pod, home=self._state.home) for pod in await live.pods_on(self._client, name)):
             return
 
         def freed(node: core.Node) -> Mapping[str, Any]:

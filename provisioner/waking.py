@@ -57,7 +57,7 @@ def _wake_on_what_pods_name(state: State, wake: Wake, leaning: Callable[[], Lean
 
 
 def wake_pools(state: State, enqueue: Callable[[str], None]) -> None:
-    """Pool statuses count nodes and bookings, and name DaemonSets and flavors. `enqueue` takes a pool's name."""
+    """Pool statuses count nodes and bookings, and name DaemonSets, flavors and PodTemplates. `enqueue` takes a pool's name."""
 
     def all_pools(_old: Object | None, _new: Object | None) -> None:
         for pool in state.pools.values():
@@ -68,6 +68,7 @@ def wake_pools(state: State, enqueue: Callable[[str], None]) -> None:
     state.daemon_sets.on_change(lambda old, new: all_pools(old, new) if _template(old) != _template(new) else None)
     state.flavors.on_change(all_pools)
     state.topologies.on_change(all_pools)
+    state.templates.on_change(lambda old, new: all_pools(old, new) if _at_home(state, new or old) else None)
 
 
 # --- what counts of each --------------------------------------------------------------------------------------------------
@@ -109,6 +110,11 @@ def _quota_facts(workload: kueue.Workload | None) -> object:
 
 def _spec(item: ours.CapacityPool | ours.CapacityPolicy | None) -> object:
     return item and (item.metadata.uid, item.spec)
+
+
+def _at_home(state: State, template: core.PodTemplate | None) -> bool:
+    """Whether health checks may be made of it."""
+    return template is not None and template.metadata.namespace == state.home
 
 
 def _template(daemon_set: core.DaemonSet | None) -> object:

@@ -154,8 +154,8 @@ async def test_pods_are_asked_to_leave_and_those_a_budget_holds_are_named() -> N
         pod("x", "n2"),
     ):
         api.put("pods", body)
-    assert await empty(api, "n1") == ["team/held-1"]  # type: ignore[arg-type]
+    assert await empty(api, "n1", home="default") == ["team/held-1"]  # type: ignore[arg-type]
     assert sorted(api.asked) == ["team/goes", "team/gone", "team/held-1"]
     api.asked.clear()
-    await empty(api, "n1", {"b"})  # type: ignore[arg-type]
+    await empty(api, "n1", {"b"}, home="default")  # type: ignore[arg-type]
     assert sorted(api.asked) == ["team/gone", "team/held-1"]

@@ -801,6 +801,14 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         "hold-for-pods",
         Wait(60),
     ),
+    "pods hold it, but their node is about to end": (
+        ONE,
+        status("Releasing", instances=(READY,)),
+        seen(node("n1", "i1", notice=SPOT), instances=TWO[:1], consumers={"n1": 1}),
+        9,
+        "hold-for-pods",
+        Drain(("n1",), everyone=True),
+    ),
     "what won't stay is on its way out": (
         ONE,
         status("Releasing", instances=(READY,)),
