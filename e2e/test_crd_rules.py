@@ -71,6 +71,10 @@ def test_pools_accepted(api: Api, spec: Json) -> None:
             {"type": "KernelDeadlock", "status": "True"},
             {"type": "ReadonlyFilesystem", "status": "True"},
             {"type": "AcceleratedHardwareReady", "status": "False"},
+            {"type": "GPUMissing", "status": "True"},
+            {"type": "NVLinkStatusInactive", "status": "True"},
+            {"type": "SysLogsXIDError", "status": "True"},
+            {"type": "SysLogsGPUFallenOff", "status": "True"},
         ],
     }
 

@@ -114,6 +114,7 @@ _POOL: Words = {
         "": "A condition of Nodes that speaks against them.",
         "type": "Type of the condition, such as KernelDeadlock of node-problem-detector.",
         "status": "The status that means trouble.",
+        "reasons": "Reasons that mean trouble, * at the end for any ending; all when empty.",
     },
     ours.CapacityPoolStatus: {
         "": "What was found; written by the provisioner.",
@@ -124,7 +125,7 @@ _POOL: Words = {
         "backoffs": "Offerings that failed and wait for their next try.",
         "nodes": "Number of nodes by standing.",
         "spend": "Dollars committed to on-demand nodes today (UTC).",
-        "conditions": "Ready, DaemonSetsBlocked, Overlaps, LabelsMissing, FlavorsUnfit.",
+        "conditions": "Ready and what else was found; docs/conditions.md has them all.",
     },
     ours.ShapeStatus: {
         "": "One instance type as its nodes will look.",

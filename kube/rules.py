@@ -101,6 +101,7 @@ _POOL: Extras = {
         ),
     },
     ours.Readiness: {"required_daemon_sets": _SET, "unhealthy_conditions": _map_by("type"), "": _rules(_positive("timeout"))},
+    ours.UnhealthyCondition: {"reasons": _SET},
     ours.HealthCheck: {"": _rules(_positive("timeout"))},
     ours.CapacityPoolStatus: {"conditions": _map_by("type")},
 }

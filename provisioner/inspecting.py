@@ -12,7 +12,7 @@ from provisioner import checkups, launches, marks, notices, transfer, verify
 from provisioner.clouds.base import Instance
 from provisioner.daemons import ready_on
 from provisioner.disruption import is_checkup, is_stranger
-from provisioner.health import ailment
+from provisioner.health import ailment, lost_devices
 from provisioner.state import BOOKED, QUARANTINED_LABEL, State
 from provisioner.steps import Notice, SeenNode, Verdict
 from provisioner.transfer import Grip
@@ -83,7 +83,8 @@ class Inspector:
         pool: ours.CapacityPool | None,
     ) -> SeenNode:
         name, mine = booking.metadata.name, marks.names(booking)
-        facts = self._facts(mine, node, pool)
+        held = expected.room if booking.status.phase == "Provisioned" else {}
+        facts = self._facts(mine, node, pool, held)
         found, words = verify.verdict(expected, facts)
         unchecked = hindered = False
         there = self._state.pods_on(node.metadata.name)
@@ -111,6 +112,7 @@ class Inspector:
             staying=staying,
             unchecked=unchecked,
             hindered=hindered,
+            bare=verify.bare(expected, facts),
             draining=marks.DRAINING in node.metadata.annotations,
         )
 
@@ -139,17 +141,18 @@ class Inspector:
         found = notices.notice(machine, pool, there, self._now())
         return found, found is None and (machine.reservation is None or there is not None)
 
-    def _facts(self, mine: frozenset[str], node: core.Node, pool: ours.CapacityPool | None) -> verify.Facts:
-        pods = self._state.pods_on(node.metadata.name)
+    def _facts(self, mine: frozenset[str], node: core.Node, pool: ours.CapacityPool | None, held: Resources) -> verify.Facts:
+        """`held` is what the node had, certainly, for the planned pods."""
+        pods, there = self._state.pods_on(node.metadata.name), nodes.amounts(node.status.allocatable)
         return verify.Facts(
             ready=node.ready,
             labels=node.metadata.labels,
-            allocatable=nodes.amounts(node.status.allocatable),
+            allocatable=there,
             taken=nodes.requested(pod for pod in pods if not _of_ours(pod, self._state.home, mine)),
             daemon_sets=frozenset(ready_on(pods)),
             unschedulable=node.spec.unschedulable,
             taints=_repelling(node.spec.taints),
-            ailment=ailment(node, pool),
+            ailment=ailment(node, pool) or lost_devices(held, there),
         )
 
 

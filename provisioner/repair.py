@@ -62,7 +62,8 @@ def _lost(view: View, each: BookedInstance) -> str:
     if each.verdict == Verdict.SICK and node and not view.seen.consumers.get(node.name):
         return each.message
     allowed = view.terms.lost if node else view.terms.absent
-    gone = each.state == "Joined" and (node is None or not node.ready) and view.age(each.since) >= allowed
+    useless = node is None or not node.ready or (node.bare and not view.seen.consumers.get(node.name))
+    gone = each.state == "Joined" and useless and view.age(each.since) >= allowed
     return f"{each.message} for {length(allowed)}" if gone else ""
 
 

@@ -69,8 +69,8 @@ class SeenNode:
     `others` names foreign bookings with keys there, `giver` the one that has yet to let go of it. `holds`: the planned pods fit
     next to everything else that runs there. `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`:
     Corral bought the machine behind it, some day. `ready`: the Node says so. `closed`: cordoned. `unchecked`: its health check is
-    to begin, `hindered`: it can't. `draining`: closed by us for a drain. `staying`: its cloud told of the machine and of its
-    reservation, and announces no end.
+    to begin, `hindered`: it can't. `bare`: it offers none of some device that the pods need. `draining`: closed by us for a
+    drain. `staying`: its cloud told of the machine and of its reservation, and announces no end.
     """
 
     name: str
@@ -90,6 +90,7 @@ class SeenNode:
     notice: Notice | None = None
     unchecked: bool = False
     hindered: bool = False
+    bare: bool = False
     draining: bool = False
     staying: bool = False
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from kube import ours
 from kube.resources import PROVISIONING_REQUESTS
 from kube.times import instant
-from provisioner.steps import Reason
+from provisioner.steps import Reason, Verdict
 from runtime.telemetry import context_from, tracer
 
 
@@ -39,11 +39,20 @@ def events(booking: ours.Booking, new: ours.BookingStatus) -> Iterable[Event]:
     for machine in _changed(old.instances, new.instances):
         if machine.state == "Bad":
             yield Event("Warning", "MachineBad", f"{machine.node or machine.id}: {machine.message}; it is replaced")
+    yield from _unhealthy(old, new)
     for condition in new.conditions:
         if condition.status == "True" and condition.message != _message(old, condition.type):
             yield Event("Warning", condition.type, f"booking {name}: {condition.message}")
     if new.phase != old.phase:
         yield from _phase(name, new)
+
+
+def _unhealthy(old: ours.BookingStatus, new: ours.BookingStatus) -> Iterable[Event]:
+    """Machines that stay for their pods."""
+    sick = {each.id for each in old.instances if each.verdict == Verdict.SICK}
+    for machine in new.instances:
+        if machine.verdict == Verdict.SICK and machine.state == "Joined" and machine.id not in sick:
+            yield Event("Warning", "NodeUnhealthy", f"{machine.node}: {machine.message}; no new pods go there")
 
 
 def _message(status: ours.BookingStatus, type_: str) -> str:

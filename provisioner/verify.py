@@ -42,7 +42,8 @@ class Expected:
 class Facts:
     """What a node is. `taken` sums the pods that don't belong to the booking. `daemon_sets`: namespace/name, ready there.
 
-    `taints` (key, effect) are those that keep pods off, the booked taint apart. `ailment` says what its health conditions find.
+    `taints` (key, effect) are those that keep pods off, the booked taint apart. `ailment` says what its health conditions or its
+    device plugins find.
     """
 
     ready: bool
@@ -72,6 +73,12 @@ def verdict(expected: Expected, facts: Facts) -> tuple[Verdict, str]:
 def holds(room: Resources, facts: Facts) -> bool:
     """Whether pods that ask for `room` together fit next to what runs there already."""
     return all(facts.allocatable.get(name, 0) - facts.taken.get(name, 0) >= amount for name, amount in room.items())
+
+
+def bare(expected: Expected, facts: Facts) -> bool:
+    """Whether it offers none of some device that its shape has and that the planned pods need."""
+    needed = (name for name, wanted in (expected.devices or {}).items() if wanted and expected.room.get(name))
+    return any(not facts.allocatable.get(name) for name in needed)
 
 
 def _differing(expected: Expected, facts: Facts) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ LEAVING = Condition(
     type="NodesEnding", status="True", reason="SpotInterruption", message="node n1: spot interruption", last_transition_time=AT
 )
 LAUNCHED = BookedInstance(id="i1", purchase="od", state="Launched", launched_at=AT, node="n1")
+SICK = replace(LAUNCHED, state="Joined", verdict="Sound")
 
 
 def change(before: dict[str, Any], after: dict[str, Any]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -55,6 +56,16 @@ def change(before: dict[str, Any], after: dict[str, Any]) -> tuple[list[tuple[st
             [("Warning", "MachineBad")],
             [],
             id="bad",
+        ),
+        pytest.param(
+            {"instances": (SICK,)}, {"instances": (replace(SICK, verdict="Sick"),)}, [("Warning", "NodeUnhealthy")], [], id="sick"
+        ),
+        pytest.param(
+            {"instances": (replace(SICK, verdict="Sick"),)},
+            {"instances": (replace(SICK, verdict="Sick", message="Xid 79"),)},
+            [],
+            [],
+            id="still sick",
         ),
         pytest.param({"phase": "Joining"}, {"phase": "Provisioned"}, [("Normal", "CapacityProvisioned")], [], id="provisioned"),
         pytest.param({}, {"conditions": (LEAVING,)}, [("Warning", "NodesEnding")], [], id="nodes are about to end"),
