@@ -209,3 +209,11 @@ async def test_a_pool_deleted_just_now_lingers(world: Pooling) -> None:
     cast("WallClock", world.clock).at = datetime(2026, 9, 1, 9, 59, 52, tzinfo=UTC)
     assert (await world.reconciler.reconcile("p")).requeue_after == 1.0
     assert ("capacitypools", "", "p") in world.objects
+
+
+async def test_a_health_check_without_its_template_is_told_to_the_pool(world: Pooling) -> None:
+    world.add(pool(readiness={"healthCheck": {"podTemplateRef": {"name": "nccl"}}}))
+    await world.reconciler.reconcile("p")
+    assert ("Warning", "HealthCheckRefused") in world.events.told
+    found = next(each for each in world.status()["conditions"] if each["type"] == "HealthCheckRefused")
+    assert (found["status"], found["reason"]) == ("True", "PodTemplateMissing")

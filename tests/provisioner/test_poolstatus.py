@@ -1,6 +1,5 @@
 """The status of a pool: numbers that add up, conditions that name the trouble and its remedy."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -17,7 +16,7 @@ from provisioner.view import View
 from tests.provisioner.make import NOW, booking, daemon_set, instance, inventory, known, node, pool, reservation, source, view
 
 
-def status(seen: View, *, error: str = "", **flavors: Mapping[str, str]) -> ours.CapacityPoolStatus:
+def status(seen: View, *, error: str = "", **flavors: Any) -> ours.CapacityPoolStatus:
     of = seen.pools["p"]
     pods = daemons.daemon_pods(seen.daemon_sets)
     found = market(seen, of, pods)
@@ -118,6 +117,12 @@ def test_flavors_that_do_not_fit_are_a_condition() -> None:
     assert condition(status(view()), "FlavorsUnfit")[:2] == ("False", "AllFit")
     found = condition(status(view(), unfit={"f": "ResourceFlavor f has a topologyName"}), "FlavorsUnfit")
     assert found == ("True", "FlavorMismatch", "ResourceFlavor f has a topologyName")
+
+
+def test_a_refused_health_check_is_a_condition() -> None:
+    assert condition(status(view()), "HealthCheckRefused")[:2] == ("False", "NoneRefused")
+    found = condition(status(view(), checkup=("Invalid", "containers: Required value")), "HealthCheckRefused")
+    assert found == ("True", "Invalid", "containers: Required value")
 
 
 def test_what_the_cloud_checked_is_told_and_may_stop_purchases() -> None:

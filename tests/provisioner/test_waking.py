@@ -10,8 +10,8 @@ from kube.kueue import Workload
 from kube.meta import Record, decode
 from provisioner.clouds.base import Announcement
 from provisioner.leaning import Leaning
-from provisioner.waking import announced, wake_planner
-from tests.provisioner.make import NOW, booking, instance, known, machine, node, purchase, workload
+from provisioner.waking import announced, wake_planner, wake_pools
+from tests.provisioner.make import NOW, booking, instance, known, machine, node, pool, purchase, workload
 from tests.provisioner.world_of_requests import World
 
 WAITING = Leaning(frozenset({("team", "data")}), any=True)
@@ -101,3 +101,12 @@ def test_bookings_of_machines_that_are_announced_to_end_are_woken() -> None:
     for name, number in (("leaves", 1), ("stays", 2)):
         world.add(booking(name, purchase(), phase="Provisioned", instances=(machine(number, "Ready"),)))
     assert announced(world.state) == ["leaves"]
+
+
+@pytest.mark.parametrize(("namespace", "woken"), [("default", ["p"]), ("team", [])], ids=["of health checks", "of a workload"])
+def test_a_pool_looks_again_when_a_template_in_its_own_namespace_changes(namespace: str, woken: list[str]) -> None:
+    world, found = World(lambda: NOW), list[str]()
+    world.add(pool())
+    wake_pools(world.state, found.append)
+    world.add(decode({"metadata": {"name": "nccl", "namespace": namespace}}, core.PodTemplate))
+    assert found == woken
