@@ -29,6 +29,7 @@ BOOKING: Words = {
         "release_seconds": "Seconds from the end until all is given back.",
         "workload": "The Kueue Workload.",
         "nodes": "Nodes taken that are there already.",
+        "former": "Nodes taken that were given up for lost.",
         "purchases": "Nodes to be bought.",
         "cost_per_hour": "Dollars an hour that the plan adds.",
         "node_count": "Nodes taken and bought together.",
@@ -48,6 +49,7 @@ BOOKING: Words = {
         "pods": "Pods that the node is to hold, by pod set.",
         "provider_id": "The node's spec.providerID.",
         "taken_over": "The booking that it is taken over from, whose marks it bears until then.",
+        "since": "When it came in place of a lost node.",
     },
     bookings.BookedPurchase: {
         "name": "Name of the purchase, unique in the booking.",
@@ -87,6 +89,11 @@ BOOKING: Words = {
         "verdict": "What verification found.",
         "missing_since": "Since when the cloud doesn't show it.",
     },
+    bookings.AbsentNode: {
+        "name": "Name of the node.",
+        "since": "Since when.",
+        "message": "Why.",
+    },
     bookings.BookingStatus: {
         "phase": "Where the booking is on its way.",
         "reason": "One word for why.",
@@ -98,6 +105,7 @@ BOOKING: Words = {
         "idle_since": "Since when no pod of the gang is there.",
         "launches": "Cloud calls, each written before it is made.",
         "instances": "Machines of this booking.",
+        "absent": "Taken nodes on which no pod can run.",
         "conditions": "Aspects of the booking's present state.",
     },
 }

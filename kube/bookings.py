@@ -33,7 +33,7 @@ class BookedPodSet(Record, frozen=True, kw_only=True):
 
 class BookedNode(Record, frozen=True, kw_only=True):
     """A node that was there before, taken by this booking, and how many pods of each pod set it is to hold. `taken_over` is the
-    name of the booking that gives it away.
+    name of the booking that gives it away. `since` is when it came in place of a lost one, "" for one of the first plan.
     """
 
     name: str
@@ -41,6 +41,7 @@ class BookedNode(Record, frozen=True, kw_only=True):
     pods: dict[str, int]
     provider_id: str = field(default="", name="providerID")
     taken_over: str = ""
+    since: str = ""
 
 
 class BookedPurchase(Record, frozen=True, kw_only=True):
@@ -64,7 +65,9 @@ class BookedPurchase(Record, frozen=True, kw_only=True):
 
 
 class BookingSpec(Record, frozen=True, kw_only=True):
-    """The plan, written before the first cloud call and never changed after."""
+    """The plan, written before the first cloud call, and after Provisioned again where other nodes come in place of lost ones.
+    `former` are nodes that it took and gave up for lost.
+    """
 
     request: ObjectKey
     attempt: int
@@ -79,6 +82,7 @@ class BookingSpec(Record, frozen=True, kw_only=True):
     release_seconds: int = 1800
     workload: ObjectKey | None = None
     nodes: tuple[BookedNode, ...] = ()
+    former: tuple[BookedNode, ...] = ()
     purchases: tuple[BookedPurchase, ...] = ()
     cost_per_hour: Money = "0"
     node_count: int = 0  # of nodes and purchases together, for people
@@ -120,6 +124,14 @@ class BookedInstance(Record, frozen=True, kw_only=True):
     missing_since: str = ""
 
 
+class AbsentNode(Record, frozen=True, kw_only=True):
+    """A taken node on which no pod can run any more, since when, and why."""
+
+    name: str
+    since: str
+    message: Text = ""
+
+
 class BookingStatus(Record, frozen=True, kw_only=True):
     """`phase`: Marking (free nodes get taint and label) > Launching > Joining > Provisioned > Releasing > Released;
     Failing (rolls back) > Failed instead after any step before Provisioned."""
@@ -134,6 +146,7 @@ class BookingStatus(Record, frozen=True, kw_only=True):
     idle_since: str | None = None
     launches: tuple[Launch, ...] = ()
     instances: tuple[BookedInstance, ...] = ()
+    absent: tuple[AbsentNode, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kube.bookings import AbsentNode as AbsentNode
 from kube.bookings import BookedInstance as BookedInstance
 from kube.bookings import BookedNode as BookedNode
 from kube.bookings import BookedPodSet as BookedPodSet

@@ -9,23 +9,25 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from kube import core, ours
-from kube.autoscaling import ProvisioningRequest
-from kube.kueue import Workload
 from kube.meta import decode
 from kube.resources import BOOKINGS
-from kube.slices import before
-from provisioner import checkups, hung, launches, live, marks, tellings
+from provisioner import checkups, hung, launches, live, marks, tellings, waking
 from provisioner.clouds.base import CloudError, ErrorKind
 from provisioner.evictions import empty
 from provisioner.inspecting import NODES_BY_PROVIDER
 from provisioner.lifecycle import next_step
 from provisioner.observing import Observer
 from provisioner.pace import Pace
+from provisioner.search import Asked, Search, nobody
 from provisioner.settings import ProvisionerSettings
-from provisioner.state import BOOKINGS_BY_GIVER, BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, FINALIZER, MANAGER, TAG_BOOKING, State
+from provisioner.slots import StandIn
+from provisioner.state import FINALIZER, MANAGER, State
 from provisioner.steps import Buy, CheckUp, Drain, Drop, Mark, Quarantine, Reopen, Step, Terminate, Terms, Unmark, Wait, Write
 from runtime.client import Client, Resource
 from runtime.controller import DONE, Controller, Result
@@ -47,11 +49,18 @@ class BookingReconciler:
     """Keys are names of bookings. `pace` bounds the ends of machines that pods were left behind on, not those of a release."""
 
     def __init__(
-        self, state: State, client: Client, recorder: Recorder, now: Callable[[], datetime], pace: Pace | None = None
+        self,
+        state: State,
+        client: Client,
+        recorder: Recorder,
+        now: Callable[[], datetime],
+        pace: Pace | None = None,
+        asked: Asked = nobody,
     ) -> None:
         self._state, self._client, self._recorder, self._now = state, client, recorder, now
         self._pace = pace or Pace(state.settings.terminations_per_minute)
-        self.observer = Observer(state, client, now)
+        self._search = Search(state, client, recorder, now, asked)
+        self.observer = Observer(state, client, self._search, now)
         self._terms = terms(state.settings)
 
     async def reconcile(self, name: str) -> Result:
@@ -62,6 +71,7 @@ class BookingReconciler:
             if f'"{name}"' not in error.message:
                 raise  # a server that doesn't serve bookings says nothing of this one
             self.observer.forget(name)
+            self._search.forget(name)
             return DONE
         link(booking.spec.traceparent)
         decision = next_step(booking, await self.observer.observe(booking), self._now(), self._terms)
@@ -76,14 +86,14 @@ class BookingReconciler:
         match step:
             case Wait(seconds):
                 return Result(requeue_after=seconds)
+            case Write(status) if rule == "replace-bad":
+                return await self._order_again(booking, status, rule)
             case Write(status):
                 await self._write(booking, status)
-            case Mark(names):
-                await self._on_nodes(names, lambda node: _marked(booking, node))
-            case Unmark(names):
-                await self._on_nodes(names, lambda node: self._unmarked(booking, node))
-            case Quarantine(names) | Reopen(names):
-                await self._on_nodes(names, marks.quarantine_patch if isinstance(step, Quarantine) else marks.reopen_patch)
+            case StandIn(slots):
+                await self._search.stand_in(booking, slots)
+            case Mark(names) | Unmark(names) | Quarantine(names) | Reopen(names):
+                await self._on_nodes(names, self._change(booking, step))
             case Buy(token):
                 return await self._buy(booking, token, rule)
             case Terminate(ids):
@@ -99,10 +109,22 @@ class BookingReconciler:
     async def _write(self, booking: ours.Booking, status: ours.BookingStatus) -> None:
         """A PUT of the status subresource: the server takes nothing else from the body."""
         meta = {"name": booking.metadata.name, "resourceVersion": booking.metadata.resource_version}
-        await self._client.replace(_BOOKING, {"metadata": meta, "status": status.to_json()}, subresource="status")
+        made = await self._client.replace(_BOOKING, {"metadata": meta, "status": status.to_json()}, subresource="status")
+        fresh = structs.replace(booking.metadata, resource_version=made["metadata"]["resourceVersion"])
+        self._state.remember(structs.replace(booking, metadata=fresh, status=status))
         tellings.export(booking, status, self._now())
         for event in tellings.events(booking, status):
             await self._recorder.event(tellings.regarding(booking), event.type, event.reason, event.message)
+
+    async def _order_again(self, booking: ours.Booking, status: ours.BookingStatus, rule: str) -> Result:
+        """Judged again at this moment: another booking, or a new gang, may have taken what the limits left."""
+        async with self._state.giving:
+            if self.observer.barred(booking, status.launches[-1].purchase):
+                return Result(requeue_after=1.0)
+            await self._write(booking, status)
+            self._state.replaced += 1
+        crash_point(rule)
+        return AGAIN
 
     async def _on_nodes(self, names: Iterable[str], patch: Callable[[core.Node], Mapping[str, Any]]) -> None:
         """Patches nodes as they are now, some at a time. A node that went away needs nothing; one that changed is tried again."""
@@ -115,6 +137,12 @@ class BookingReconciler:
         async with asyncio.TaskGroup() as group:
             for name in names:
                 group.create_task(one(name))
+
+    def _change(self, booking: ours.Booking, step: Step) -> Callable[[core.Node], Mapping[str, Any]]:
+        """The patch of a node by what it is now."""
+        if isinstance(step, Mark | Unmark):
+            return partial(_marked, booking) if isinstance(step, Mark) else partial(self._unmarked, booking)
+        return marks.quarantine_patch if isinstance(step, Quarantine) else marks.reopen_patch
 
     def _unmarked(self, booking: ours.Booking, node: core.Node) -> Mapping[str, Any]:
         return marks.unmark_patch(node, {*marks.names(booking), *_former(booking, node)}, self._now())
@@ -253,33 +281,5 @@ def _former(booking: ours.Booking, node: core.Node) -> set[str]:
 def controller(reconciler: BookingReconciler, state: State) -> Controller[str]:
     """The controller, woken by changes of bookings and of all that they rest on."""
     new: Controller[str] = Controller("bookings", reconciler.reconcile, workers=WORKERS, timeout=TIMEOUT)
-
-    def named(found: Iterable[ours.Booking]) -> list[str]:
-        return [each.metadata.name for each in found]
-
-    def of_request(request: ProvisioningRequest) -> list[str]:
-        return named(state.bookings.by(BOOKINGS_BY_REQUEST, request.metadata.uid))
-
-    def of_workload(workload: Workload) -> list[str]:
-        whose = (workload, *before(workload, state.workloads.get))
-        return [name for each in whose for name in named(state.bookings.by(BOOKINGS_BY_WORKLOAD, each.metadata.uid))]
-
-    def of_node(node: core.Node) -> Iterable[str]:
-        return marks.bookings_on(node.metadata.labels)
-
-    def of_pod(pod: core.Pod) -> Iterable[str]:
-        node = state.nodes.get(("", pod.spec.node_name)) if pod.spec.node_name else None
-        return marks.bookings_on(pod.spec.node_selector) | (marks.bookings_on(node.metadata.labels) if node else set())
-
-    def of_booking(booking: ours.Booking) -> Iterable[str]:
-        """Itself, those that give it nodes, and those that it gives nodes to."""
-        givers = {each.taken_over for each in booking.spec.nodes} - {""}
-        return {booking.metadata.name, *givers, *named(state.bookings.by(BOOKINGS_BY_GIVER, booking.metadata.name))}
-
-    new.watch(state.bookings, of_booking)
-    new.watch(state.requests, of_request)
-    new.watch(state.workloads, of_workload)
-    new.watch(state.nodes, of_node)
-    new.watch(state.pods, of_pod)
-    new.watch(state.jobs, lambda job: filter(None, [job.metadata.labels.get(TAG_BOOKING)]))
+    waking.wake_bookings(state, new)
     return new

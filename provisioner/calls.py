@@ -50,7 +50,7 @@ API: Mapping[str, str] = {
     "create bookings": "the plan, before anything is marked or bought",
     "update bookings/status": "each step, written before and after its action",
     "delete bookings": "an ended booking whose time to be read is over",
-    "patch bookings": "its finalizer, last of all",
+    "patch bookings": "its plan, where others come in place of lost nodes; its finalizer, last of all",
     "get nodes": "the node as it is, before it is patched or ended",
     "patch nodes": "marks, quarantine, closing before scale-in",
     "get provisioningrequests": "whether a request that the store lacks is gone",

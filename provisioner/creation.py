@@ -15,20 +15,23 @@ from kube.autoscaling import ProvisioningRequest
 from kube.meta import decode
 from kube.resources import BOOKINGS
 from kube.times import stamp
+from provisioner import limits
+from provisioner.acceptance import Accepted
 from provisioner.cases import Case
 from provisioner.drafts import booking_name, create_body, draft
-from provisioner.state import State
+from provisioner.state import UNSEEN, State
 from provisioner.transfer import offered
+from provisioner.view import take
 from runtime.client import Resource
 from runtime.errors import AlreadyExists, ApiError, NotFound, ServerError, TransportError
 from runtime.logging import get_logger
 from runtime.telemetry import TRACEPARENT, context_from, tracer
 
 BOOKING = Resource(*BOOKINGS)
-UNSEEN = 30.0
-"""Seconds for which a booking counts though the store does not show it: by then a create without an answer has failed."""
 CERTAIN = 600.0
-"""The same for one that the API server confirmed: it is there, however long the store lags."""
+"""Seconds for which a booking that the API server confirmed counts though the store does not show it, however long that lags. One
+whose create got no answer counts for UNSEEN: by then it has failed.
+"""
 _log = get_logger("planner")
 
 
@@ -45,7 +48,7 @@ class Writer(Protocol):
 
 class Creator:
     def __init__(self, client: Writer, state: State) -> None:
-        self._client, self._state = client, state
+        self._client, self._state, self._replaced = client, state, 0
         self._created: dict[str, tuple[ours.Booking, float]] = {}  # name -> booking, loop time until which to believe in it
 
     def unseen(self) -> Mapping[str, ours.Booking]:
@@ -60,19 +63,31 @@ class Creator:
         more = [booking for booking in self.unseen().values() if booking.spec.request.uid == request_uid]
         return [*known, *more]
 
+    def begin(self) -> None:
+        """Call when the view is taken on which plans rest."""
+        self._replaced = self._state.replaced
+
     async def create(self, case: Case, plan: Plan, now: datetime) -> ours.Booking | None:
         """The booking of the request's next attempt. None: one of that name was there already, with a plan of its own.
 
         A create without an answer counts as done: its name is certain, and a pass that plans again for it later meets it. None
-        also while the attempt before may be there though the store lacks it: unseen isn't over. Raises ApiError when the API
-        server refuses it.
+        also while the attempt before may be there though the store lacks it: unseen isn't over; and where too little of a limit
+        is left since nodes were replaced after `begin`. Raises ApiError when the API server refuses it.
         """
         assert case.accepted is not None
         if await self._before(case):
             return None
+        async with self._state.giving:
+            return None if self._breached(plan, now) else await self._create(case, case.accepted, plan, now)
+
+    def _breached(self, plan: Plan, now: datetime) -> bool:
+        moved = self._replaced != self._state.replaced
+        return moved and bool(limits.breached(take(self._state, now, self.unseen()), plan))
+
+    async def _create(self, case: Case, accepted: Accepted, plan: Plan, now: datetime) -> ours.Booking | None:
         booking = draft(
             case.request,
-            case.accepted,
+            accepted,
             plan,
             case.tries,
             now,

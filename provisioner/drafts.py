@@ -84,7 +84,7 @@ def draft(
             )
             for use in plan.uses
         ),
-        purchases=tuple(_purchase(index, each, node_labels(each.offering.pool)) for index, each in enumerate(plan.purchases)),
+        purchases=tuple(bought(f"p{index}", each, node_labels(each.offering.pool)) for index, each in enumerate(plan.purchases)),
         cost_per_hour=dollars(plan.cost),
         node_count=len(plan.uses) + sum(purchase.count for purchase in plan.purchases),
         domains=dict(plan.domains),
@@ -96,10 +96,10 @@ def draft(
     return ours.Booking(metadata=ObjectMeta(name=name, labels=labels, finalizers=(FINALIZER,)), spec=spec)
 
 
-def _purchase(index: int, purchase: Purchase, labels: Labels) -> ours.BookedPurchase:
+def bought(name: str, purchase: Purchase, labels: Labels) -> ours.BookedPurchase:
     offering = purchase.offering
     return ours.BookedPurchase(
-        name=f"p{index}",
+        name=name,
         pool=offering.pool,
         source=offering.source,
         offering=offering.name,

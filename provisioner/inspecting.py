@@ -28,9 +28,9 @@ class Inspector:
         state.nodes.add_index(NODES_BY_PROVIDER, lambda node: [node.spec.provider_id] if node.spec.provider_id else [])
 
     def nodes(self, booking: ours.Booking, instances: Mapping[str, Instance]) -> dict[str, SeenNode]:
-        """By name: those that the booking takes, and those of its machines."""
+        """By name: those that the booking takes or took, and those of its machines."""
         seen: dict[str, SeenNode] = {}
-        for planned in booking.spec.nodes:
+        for planned in (*booking.spec.nodes, *booking.spec.former):
             node = self._state.nodes.get(("", planned.name))
             if node is not None:
                 pool = self._state.pool(planned.pool)

@@ -97,12 +97,16 @@ def _turn(purchase: BookedPurchase) -> tuple[object, ...]:
 
 def missing(view: View, purchase: BookedPurchase) -> int:
     """How many machines of a purchase are neither there nor under way."""
-    under_way = sum(
-        max(0, launch.count - len(_of_token(view.status, launch.token)))
-        for launch in view.status.launches
+    return purchase.count - len(view.live(purchase.name)) - under_way(view.status, purchase)
+
+
+def under_way(status: BookingStatus, purchase: BookedPurchase) -> int:
+    """How many machines of a purchase are on order that haven't been seen so far."""
+    return sum(
+        max(0, launch.count - len(_of_token(status, launch.token)))
+        for launch in status.launches
         if launch.purchase == purchase.name and launch.state == "Pending"
     )
-    return purchase.count - len(view.live(purchase.name)) - under_way
 
 
 def replacement(view: View) -> Launch | None:

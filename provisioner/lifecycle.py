@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kube.ours import Booking
-from provisioner import calls, endings, rules
+from provisioner import calls, endings, restoring, rules
 from provisioner.steps import BEFORE, ENDED, Observed, Step, Terms, View
 
 Try = Callable[[View], Step | None]
@@ -69,6 +69,8 @@ RULES: tuple[Rule, ...] = (
     Rule("buy", ("Launching", "Joining", "Provisioned"), rules.buy),
     Rule("order", ("Launching",), rules.order),
     Rule("begin-joining", ("Launching",), rules.begin_joining, to="Joining"),
+    Rule("stand-in", ("Provisioned",), restoring.stand_in),
+    Rule("let-go", ("Provisioned",), restoring.let_go),
     Rule("replace-bad", ("Joining", "Provisioned"), rules.replace_bad),
     Rule("discard", ("Joining", "Provisioned"), rules.discard),
     Rule("check-up", ("Joining", "Provisioned"), rules.check_up),

@@ -4,12 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from capacity.model import Budget, CapacityType, Offering
+from msgspec import structs
+
+from capacity.model import Budget, CapacityType, Offering, Plan
 from capacity.quantity import dollars, money
+from capacity.snapshot import taken
 from kube import ours
 from provisioner.clouds.base import Instance
 from provisioner.spend import DAY, cost, day_start
 from provisioner.state import TAG_POOL, TAG_SOURCE
+from provisioner.steps import LIVE
 from provisioner.view import ALIVE, View, in_flight
 
 
@@ -84,7 +88,8 @@ def _cap(offering: Offering, budgets: Iterable[Budget]) -> Offering:
 def exceeded(view: View, purchase: ours.BookedPurchase) -> str:
     """The limit of its pool that a replacement for the purchase would exceed, "" if none.
 
-    What the booking lacks is counted as on order already: a limit that is just used up holds.
+    What the booking lacks is counted as on order already: a limit that is just used up holds. Take other bookings `as_ordered`:
+    of two that lack a machine each, where there is room for one, the first that orders it gets it.
     """
     pool = view.pools.get(purchase.pool)
     source = next((each for each in pool.spec.sources if each.name == purchase.source), None) if pool else None
@@ -94,6 +99,29 @@ def exceeded(view: View, purchase: ours.BookedPurchase) -> str:
     if source.max_nodes is not None and used > source.max_nodes:
         return f"LimitExceeded: maxNodes {source.max_nodes} of source {source.name} in pool {pool.metadata.name}: {used} are used"
     return "" if CapacityType(purchase.capacity_type).prepaid else _overspent(view, pool)
+
+
+def as_ordered(booking: ours.Booking) -> ours.Booking:
+    """A booking that replaces lost machines, less those that it has not ordered so far."""
+    if not booking.replacing:
+        return booking
+    kept = tuple(
+        structs.replace(each, count=min(each.count, _ordered(booking.status, each.name))) for each in booking.spec.purchases
+    )
+    return structs.replace(booking, spec=structs.replace(booking.spec, purchases=kept))
+
+
+def _ordered(status: ours.BookingStatus, purchase: str) -> int:
+    there = sum(each.purchase == purchase and each.state in LIVE for each in status.instances)
+    return there + sum(each.count for each in status.launches if each.purchase == purchase and each.state == "Pending")
+
+
+def breached(view: View, plan: Plan) -> str:
+    """The limit that the plan would exceed by now, "" if none."""
+    offerings = [purchase.offering for purchase in plan.purchases]
+    pools = [view.pools[name] for name in sorted({each.pool for each in offerings}) if name in view.pools]
+    found = (budget for pool in pools for budget in budgets(view, pool, offerings) if taken(budget, plan) > budget.left)
+    return next((f"LimitExceeded: {budget.text}" for budget in found), "")
 
 
 def _overspent(view: View, pool: ours.CapacityPool) -> str:

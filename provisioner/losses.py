@@ -7,9 +7,9 @@ from kube.bookings import NODE_LOST, REPLACING
 from kube.meta import Condition
 from kube.ours import BookedPurchase, BookingStatus
 from kube.times import length
-from provisioner import drains
-from provisioner.launches import missing
-from provisioner.steps import Reason, Verdict, View
+from provisioner import absences, drains
+from provisioner.launches import missing, under_way
+from provisioner.steps import Reason, View
 from runtime.conditions import set_condition
 
 ENDING, OVERDUE = "NodesEnding", "ReleaseOverdue"
@@ -18,14 +18,14 @@ ENDING, OVERDUE = "NodesEnding", "ReleaseOverdue"
 def sound(view: View, name: str) -> bool:
     """Whether a taken node is marked and as promised."""
     node = view.seen.nodes.get(name)
-    return node is not None and node.marked and node.verdict is Verdict.SOUND
+    return node is not None and absences.sound(node)
 
 
 def progress(view: View) -> str:
     """`7 of 8 nodes ready`."""
     ready = sum(1 for each in view.spec.nodes if sound(view, each.name))
     ready += sum(1 for each in view.status.instances if each.state == "Ready")
-    return f"{ready} of {len(view.spec.nodes) + sum(each.count for each in view.spec.purchases)} nodes ready"
+    return f"{ready} of {_whole(view)} nodes ready"
 
 
 def unchecked(view: View) -> str:
@@ -46,11 +46,11 @@ def last_words(view: View) -> str:
 
 
 def noted(view: View) -> BookingStatus:
-    """The status with conditions NodeLost and NodesEnding as things are, and reason CapacityRevoked where it must be said.
-
-    A machine is replaced if the policy says Replace; a taken node can't be: without it the gang can't begin.
+    """The status with the absent nodes, with conditions NodeLost and NodesEnding as things are, and reason CapacityRevoked where
+    it must be said: at once if the policy says Revoke, else if nothing stands in for a lost node before the gang begins.
     """
-    taken = [f"node {each.name} is gone" for each in view.spec.nodes if each.name in view.seen.gone]
+    view = view.having(absences.noted(view))
+    taken = absences.words(view)
     machines = [
         f"{missing(view, each)} of {each.count} {each.shape} {_fate(view)}"
         for each in view.spec.purchases
@@ -59,16 +59,32 @@ def noted(view: View) -> BookingStatus:
     machines += [
         f"nothing is bought instead: {view.seen.closed[each.name]}" for each in view.spec.purchases if _barred(view, each)
     ]
-    words = "; ".join(taken + machines)
-    again = REPLACING if view.replacing and machines else NODE_LOST
+    if taken and view.replacing and view.seen.sought.unfound:
+        taken.append(f"nothing stands in so far: {view.seen.sought.unfound}")
+    words = "; ".join(taken + machines or _coming(view))
+    again = REPLACING if view.replacing else NODE_LOST
     status = _with_condition(view, view.status, NODE_LOST, words, again, "Whole", "all nodes are there")
     leaving = drains.words(view)
     status = _with_condition(view, status, ENDING, leaving, drains.reason(view), "Lasting", "no node is about to end")
-    beyond_repair = view.replacing and not view.used and bool(taken)
-    revoking = view.seen.on_node_loss == "Revoke" and (words or drains.begun(view))
-    if (revoking or beyond_repair) and status.reason != Reason.REVOKED:
-        return replace(status, reason=Reason.REVOKED.value, message=(words or leaving)[:1024])
+    revoking = (words or leaving) if view.seen.on_node_loss == "Revoke" and (words or drains.begun(view)) else ""
+    why = revoking or (absences.beyond_repair(view) if view.replacing else "")
+    if why and status.reason != Reason.REVOKED:
+        return replace(status, reason=Reason.REVOKED.value, message=why[:1024])
     return status
+
+
+def _coming(view: View) -> list[str]:
+    """Once a node was lost the booking isn't whole before each one that comes in its place is as promised."""
+    if not any(each.type == NODE_LOST and each.status == "True" for each in view.status.conditions):
+        return []
+    since = view.status.provisioned_at or ""
+    fresh = sum(each.state in ("Launched", "Joined") and each.launched_at > since for each in view.status.instances)
+    number = fresh + len(absences.standing_in(view)) + sum(under_way(view.status, each) for each in view.spec.purchases)
+    return [f"{number} of {_whole(view)} nodes are still to come in place of lost ones"] if number else []
+
+
+def _whole(view: View) -> int:
+    return len(view.spec.nodes) + sum(each.count for each in view.spec.purchases)
 
 
 def overdue(view: View) -> BookingStatus:

@@ -72,7 +72,7 @@ def build(settings: ProvisionerSettings, client: Client, cluster: str, clouds: C
     waking.wake_planner(state, wake_planner, lambda: planner.leaning)
     metrics.gauge("corral_requests_waiting", "Requests that wait, by reason", lambda: _waiting(planner))
 
-    keeping = bookings.controller(bookings.BookingReconciler(state, client, recorder, _now), state)
+    keeping = bookings.controller(bookings.BookingReconciler(state, client, recorder, _now, asked=planner.accepted), state)
 
     def changed() -> None:
         wake_planner()

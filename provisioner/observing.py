@@ -17,9 +17,10 @@ from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
 from provisioner.inspecting import Inspector
 from provisioner.offerings import ends
+from provisioner.search import Search
 from provisioner.state import BOOKINGS_BY_GIVER, CLASS, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import LIVE, Observed, Owner
-from provisioner.view import take
+from provisioner.view import View, take
 from runtime.client import Client
 
 PODS_BY_BOOKING = "booking"
@@ -36,8 +37,8 @@ class _List:
 class Observer:
     """Looks at the world for bookings. Lists of clouds are kept for a moment; `forget` after each call that changes something."""
 
-    def __init__(self, state: State, client: Client, now: Callable[[], datetime]) -> None:
-        self._state, self._client, self._now = state, client, now
+    def __init__(self, state: State, client: Client, search: Search, now: Callable[[], datetime]) -> None:
+        self._state, self._client, self._search, self._now = state, client, search, now
         self._lists: dict[str, _List] = {}
         state.pods.add_index(PODS_BY_BOOKING, lambda pod: marks.bookings_on(pod.spec.node_selector))
         self._inspector = Inspector(state, now)
@@ -65,10 +66,19 @@ class Observer:
             on_node_loss=self._on_node_loss(booking),
             claimed=transfer.claimed(booking.metadata.name, self._state.bookings.by(BOOKINGS_BY_GIVER, booking.metadata.name)),
             wanted=booking.status.phase == transfer.GIVES and any(map(_waits, self._state.requests.values())),
+            sought=self._search.sought(booking.metadata.name, self._search_seconds(booking)),
         )
 
     def forget(self, booking: str) -> None:
         self._lists.pop(booking, None)
+
+    def barred(self, booking: ours.Booking, purchase: str) -> str:
+        """The limit that one more machine of the purchase would exceed, as things are at this moment; "" if none."""
+        bought = next(each for each in booking.spec.purchases if each.name == purchase)
+        return limits.exceeded(self._limits_view(booking), bought)
+
+    def _limits_view(self, booking: ours.Booking) -> View:
+        return take(self._state, self._now(), fresh=booking, other=limits.as_ordered)
 
     def _consumers(self, booking: ours.Booking, nodes: Collection[str]) -> list[core.Pod]:
         """Live pods that select the booking's nodes, those without a node yet included. Of those that select them by the key of
@@ -93,7 +103,7 @@ class Observer:
         purchases = booking.spec.purchases
         shut = {each.name: why for each in purchases if (why := self._closed(each.pool))}
         lacking = _lacking(booking) if booking.status.phase in ("Joining", "Provisioned") else []
-        view = take(self._state, self._now(), fresh=booking) if lacking else None
+        view = self._limits_view(booking) if lacking else None
         for each in lacking:
             if view and (why := limits.exceeded(view, each) or self._expiring(each)):
                 shut[each.name] = why
@@ -118,6 +128,11 @@ class Observer:
     def _on_node_loss(self, booking: ours.Booking) -> str:
         policy = self._state.policies.get(("", booking.spec.policy))
         return policy.spec.on_node_loss if policy else "Replace"
+
+    def _search_seconds(self, booking: ours.Booking) -> int:
+        """How long nodes are looked for in place of lost ones before the first pod: as long as for the first ones."""
+        policy = self._state.policies.get(("", booking.spec.policy))
+        return seconds((policy.spec.timeouts if policy else ours.Timeouts()).provision)
 
     # --- request and owner
 

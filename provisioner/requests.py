@@ -84,6 +84,7 @@ class Planner:
     async def _planned(self, todo: Sequence[Case], now: datetime) -> tuple[list[Case], bool]:
         """Each case with its finding; False when the pass broke off. Nobody waits unanswered for a pass that takes long."""
         view = take(self._state, now, self._creator.unseen())
+        self._creator.begin()
         async with asyncio.TaskGroup() as group:
             meanwhile = group.create_task(self._accept_meanwhile(todo))
             found = await self._in_turn(view, todo, now)
@@ -98,6 +99,10 @@ class Planner:
             new = self._cases([each for each in self._requests() if each.metadata.uid not in known], now)
             taken = [replace(case, finding=Taken()) if case.todo else case for case in (*todo, *new)]
             await self._answers.tell(taken, now)
+
+    def accepted(self, uid: str) -> Accepted | None:
+        """What the request of this UID asks for, if it is known."""
+        return self._accepted.get(uid)
 
     # --- what each stands for ---
 

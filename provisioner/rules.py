@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kube.ours import BookingStatus, Launch
 from kube.times import due, instant, length, stamp
-from provisioner import drains, launches, losses, release, repair, verify
+from provisioner import absences, drains, launches, losses, release, repair, verify
 from provisioner.clouds.base import ErrorKind
 from provisioner.steps import (
     Buy,
@@ -182,7 +182,7 @@ def quarantine(view: View) -> Step | None:
     """Keep bad and sick nodes and those to be ended out of every plan, and new pods off them; what runs there goes on."""
     bad = {node.name for each in view.status.instances if each.state in ("Bad", "Terminating") and (node := view.node_of(each))}
     sick = {node.name for node in view.seen.nodes.values() if node.verdict is Verdict.SICK and node.touched}
-    fresh = sorted(name for name in bad | sick if not view.seen.nodes[name].quarantined)
+    fresh = sorted(name for name in bad | sick | absences.left_silent(view) if not view.seen.nodes[name].quarantined)
     return Quarantine(tuple(fresh)) if fresh else None
 
 
@@ -288,7 +288,8 @@ def wait_for_nodes(view: View) -> Step | None:
 
 
 def keep_watch(view: View) -> Step | None:
-    """Until something changes, or the booking time is up."""
+    """Until something changes, or the booking time is up; for nodes that are absent it looks more often."""
     began = view.status.idle_since or view.status.provisioned_at
     left = view.spec.booking_seconds - view.age(began)
-    return Wait(min(view.terms.watch, left) if left > 0 else view.terms.watch)
+    usual = view.terms.retry if view.status.absent else view.terms.watch
+    return Wait(min(usual, left) if left > 0 else usual)

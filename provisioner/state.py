@@ -1,6 +1,7 @@
 """All that the provisioner knows at one moment: the stores of the API server's objects, and what each pool's cloud said last."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -43,6 +44,10 @@ BOOKINGS_BY_NODE = "node"
 WORKLOADS_BY_REPLACED = "replaced"
 
 
+UNSEEN = 30.0
+"""Seconds for which what was written counts though the store does not show it."""
+
+
 @dataclass(frozen=True)
 class Known:
     """What a pool's cloud said at `at`. `instances` were read before `inventory`, so each of them is counted in it.
@@ -69,6 +74,8 @@ class State:
     """`clouds` and `known` are keyed by pool and filled by the pools controller; a pool never reached is in neither.
 
     `cluster` is the uid of namespace kube-system, "" where it is not known. `alarms` says why the reaper stands still in a pool.
+    Whoever gives room away, to a new gang or in place of what was lost, judges and writes while `giving` is held; `replaced`
+    counts what was given in place of lost nodes.
     """
 
     settings: ProvisionerSettings
@@ -103,6 +110,9 @@ class State:
     known: dict[str, Known] = field(default_factory=dict)
     cluster: str = ""
     alarms: dict[str, str] = field(default_factory=dict)
+    giving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    replaced: int = 0
+    written: dict[str, tuple[ours.Booking, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pods.add_index(PODS_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
@@ -120,6 +130,18 @@ class State:
 
     def pool(self, name: str) -> ours.CapacityPool | None:
         return self.pools.get(("", name))
+
+    def remember(self, booking: ours.Booking) -> None:
+        """A booking as this process wrote it: it counts until the store shows it, or something newer."""
+        self.written[booking.metadata.name] = (booking, asyncio.get_running_loop().time() + UNSEEN)
+
+    def latest(self) -> Iterable[ours.Booking]:
+        """All bookings, with what this process wrote last."""
+        for name, (booking, until) in [*self.written.items()]:
+            stored = self.bookings.get(("", name))
+            if stored is None or _version(stored) >= _version(booking) or asyncio.get_running_loop().time() > until:
+                del self.written[name]
+        return (self.written.get(each.metadata.name, (each,))[0] for each in self.bookings.values())
 
     def selected(self, labels: Labels) -> bool:
         """Whether some pool has a node with these labels for its own."""
@@ -152,3 +174,8 @@ class State:
     def device_resources(self) -> frozenset[str]:
         """The extended resources that DeviceClasses serve."""
         return frozenset(name for each in self.device_classes.values() if (name := each.spec.extended_resource_name))
+
+
+def _version(booking: ours.Booking) -> int:
+    text = booking.metadata.resource_version or ""
+    return int(text) if text.isdecimal() else 0

@@ -13,6 +13,7 @@ from capacity.model import CapacityType
 from kube.ours import BookedInstance, BookedPurchase, Booking, BookingSpec, BookingStatus
 from kube.times import instant
 from provisioner.clouds.base import Instance
+from provisioner.slots import Sought, StandIn
 
 LIVE = ("Launched", "Joined", "Ready")
 BEFORE = ("Marking", "Launching", "Joining")
@@ -102,9 +103,9 @@ class Observed:
     `request`: there (True), gone for certain (False), not known (None). `instances` by id, None when a cloud gave no answer.
     `nodes` by name: those the booking takes and those of its machines. `gone`: taken nodes that are certainly absent. `consumers`
     counts live pods that select the booking's label keys, by node name, "" for pods without a node. `readiness`: seconds by pool.
-    `keep`: purchases whose machines stay as idle nodes afterwards, `forever` those whose source never lets any go. `closed` says
-    why nothing may be bought for a purchase now, limits that its replacements would exceed included. `claimed`: nodes that others
-    take over; `wanted`: gangs wait that might.
+    `sought`: the look for other nodes in place of lost ones. `keep`: purchases whose machines stay as idle nodes afterwards,
+    `forever` those whose source never lets any go. `closed` says why nothing may be bought for a purchase now, limits
+    that its replacements would exceed included. `claimed`: nodes that others take over; `wanted`: gangs wait that might.
     """
 
     owner: Owner = Owner.UNKNOWN
@@ -122,6 +123,7 @@ class Observed:
     on_node_loss: str = "Replace"
     claimed: frozenset[str] = frozenset()
     wanted: bool = False
+    sought: Sought = field(default_factory=Sought)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +219,6 @@ class View:
         return {node.provider_id: node for node in reversed([*self.seen.nodes.values()]) if node.provider_id}
 
 
-# --- what a step can be: one action each ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Write:
     """Write this status, nothing else."""
@@ -296,4 +295,4 @@ class Wait:
     seconds: float
 
 
-Step = Write | Mark | Unmark | Quarantine | CheckUp | Buy | Terminate | Drain | Reopen | Drop | Wait
+Step = Write | Mark | Unmark | StandIn | Quarantine | CheckUp | Buy | Terminate | Drain | Reopen | Drop | Wait

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from capacity.model import Plan
 from kube import ours
 from kube.resources import PROVISIONING_REQUESTS
 from kube.times import instant
+from provisioner.slots import Slot
 from provisioner.steps import Reason, Verdict
 from runtime.telemetry import context_from, tracer
 
@@ -120,3 +122,11 @@ def regarding(booking: ours.Booking) -> dict[str, Any]:
 
 def _nanos(moment: datetime) -> int:
     return int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1000
+
+
+def stand_in(slot: Slot, plan: Plan) -> Event:
+    """Other nodes come in place of a lost one."""
+    lost = f"node {slot.node}" if slot.node else f"a machine of purchase {slot.purchase}"
+    names = [f"node {use.node.name}" for use in plan.uses]
+    names += [f"{each.count} of {each.offering.name}" for each in plan.purchases]
+    return Event("Normal", "StandIn", f"{' and '.join(names)} in place of {lost}")

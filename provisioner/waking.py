@@ -3,9 +3,14 @@
 from collections.abc import Callable, Iterable
 
 from kube import core, kueue, ours, storage
+from kube.autoscaling import ProvisioningRequest
+from kube.kueue import Workload
+from kube.slices import before
 from kube.volumes import limited
+from provisioner import marks
 from provisioner.leaning import Leaning
-from provisioner.state import State
+from provisioner.state import BOOKINGS_BY_GIVER, BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, TAG_BOOKING, State
+from runtime.controller import Controller
 from runtime.store import Object, Store
 
 Wake = Callable[[], None]
@@ -135,3 +140,36 @@ def _volume_facts(item: storage.PersistentVolume | None) -> object:
 
 def _limits(item: storage.CSINode | None) -> frozenset[str]:
     return limited([item] if item else [])
+
+
+def wake_bookings(state: State, controller: Controller[str]) -> None:
+    """By changes of bookings, and of all that they rest on."""
+
+    def named(found: Iterable[ours.Booking]) -> list[str]:
+        return [each.metadata.name for each in found]
+
+    def of_request(request: ProvisioningRequest) -> list[str]:
+        return named(state.bookings.by(BOOKINGS_BY_REQUEST, request.metadata.uid))
+
+    def of_workload(workload: Workload) -> list[str]:
+        whose = (workload, *before(workload, state.workloads.get))
+        return [name for each in whose for name in named(state.bookings.by(BOOKINGS_BY_WORKLOAD, each.metadata.uid))]
+
+    def of_node(node: core.Node) -> Iterable[str]:
+        return marks.bookings_on(node.metadata.labels)
+
+    def of_pod(pod: core.Pod) -> Iterable[str]:
+        node = state.nodes.get(("", pod.spec.node_name)) if pod.spec.node_name else None
+        return marks.bookings_on(pod.spec.node_selector) | (marks.bookings_on(node.metadata.labels) if node else set())
+
+    def of_booking(booking: ours.Booking) -> Iterable[str]:
+        """Itself, those that give it nodes, and those that it gives nodes to."""
+        givers = {each.taken_over for each in booking.spec.nodes} - {""}
+        return {booking.metadata.name, *givers, *named(state.bookings.by(BOOKINGS_BY_GIVER, booking.metadata.name))}
+
+    controller.watch(state.bookings, of_booking)
+    controller.watch(state.requests, of_request)
+    controller.watch(state.workloads, of_workload)
+    controller.watch(state.nodes, of_node)
+    controller.watch(state.pods, of_pod)
+    controller.watch(state.jobs, lambda job: filter(None, [job.metadata.labels.get(TAG_BOOKING)]))

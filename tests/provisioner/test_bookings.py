@@ -7,6 +7,7 @@ import pytest
 
 from kube import core
 from kube.meta import decode
+from provisioner.acceptance import Accepted
 from provisioner.bookings import BookingReconciler, controller
 from provisioner.clouds.base import CloudError, ErrorKind, InstanceState, Inventory
 from provisioner.state import Known
@@ -23,6 +24,8 @@ KEY = "b.booking.corral.dev/main"
 class Setting:
     """A booking of one free node and two machines, and everything around it."""
 
+    asked: Accepted | None = None
+
     def __init__(self, **booked: Any) -> None:
         self.api, self.clock = Api(), Clock()
         self.cloud = FakeCloud(self.api)
@@ -33,7 +36,8 @@ class Setting:
         self.api.put("workloads", fake_api.workload("QuotaReserved"))
         made = booking(**(booked or {"nodes": ("a",), "purchases": (purchase("od", 2),)})).to_json()
         made["metadata"]["finalizers"] = ["corral.dev/booking"]
-        self.reconciler = BookingReconciler(self.state, self.api, fake_api.recorder(self.api, self.clock), self.clock)  # type: ignore[arg-type]
+        recorder = fake_api.recorder(self.api, self.clock)
+        self.reconciler = BookingReconciler(self.state, self.api, recorder, self.clock, asked=lambda _: self.asked)  # type: ignore[arg-type]
         self.controller = controller(self.reconciler, self.state)
         self.api.put("bookings", made)
 

@@ -9,10 +9,11 @@ import pytest
 from msgspec import structs
 
 from kube.meta import Condition
-from kube.ours import BookedInstance, BookingStatus, Launch
+from kube.ours import AbsentNode, BookedInstance, BookingStatus, Launch
 from kube.times import stamp
 from provisioner import lifecycle
 from provisioner.clouds.base import Instance, InstanceState
+from provisioner.slots import Slot, Sought, StandIn
 from provisioner.steps import (
     Buy,
     CheckUp,
@@ -107,6 +108,13 @@ LOST = {
     "instances": (READY, machine("i2", "Gone")),
     "conditions": (REPLACING,),
 }
+ABSENT = AbsentNode(name="a", since=AT, message="is gone")
+TAKEN_LOST = structs.replace(REPLACING, message="node a is gone")
+TO_COME = structs.replace(REPLACING, message="1 of 1 nodes are still to come in place of lost ones")
+LATER_ON = stamp(START + timedelta(seconds=30))
+FORMER = {"nodes": ("b",), "former": ("a",)}
+STANDING_IN = {"nodes": ("b",), "since": AT}
+LEFT_LOST = structs.replace(TAKEN_LOST, reason="NodeLost")
 LEFT_ALONE = {**LOST, "conditions": (structs.replace(REPLACING, reason="NodeLost"),)}
 SPOT = Notice("SpotInterruption", "spot interruption at 10:02Z", START, START + timedelta(seconds=120))
 LEAVING = Condition(
@@ -756,19 +764,119 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         "expire",
         "Releasing/BookingExpired",
     ),
-    "a lost taken node before the first pod revokes": (
+    "a taken node that is gone may come back": (
         TAKEN,
         status("Provisioned", provisioned_at=AT),
         seen(gone=frozenset({"a"})),
         9,
         "note-losses",
-        {"reason": "CapacityRevoked"},
+        {"reason": "", "conditions": (), "absent": (structs.replace(ABSENT, since=stamp(START + timedelta(seconds=9))),)},
     ),
-    "a lost taken node after the first pod is only told": (
+    "a lost taken node is looked for another of": (
         TAKEN,
+        status("Provisioned", provisioned_at=AT, absent=(ABSENT,), conditions=(TAKEN_LOST,)),
+        seen(gone=frozenset({"a"}), sought=Sought(due=True)),
+        130,
+        "stand-in",
+        StandIn((Slot({"main": 1}, node="a"),)),
+    ),
+    "a lost taken node that nothing stands in for before the first pod revokes": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, absent=(ABSENT,), conditions=(TAKEN_LOST,)),
+        seen(gone=frozenset({"a"}), owner=Owner.ADMITTED, sought=Sought(unfound="no room")),
+        2400,
+        "note-losses",
+        {"reason": "CapacityRevoked", "message": "node a is gone; nothing took its place within 40m: no room"},
+    ),
+    "but not after the first pod": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT, absent=(ABSENT,), conditions=(TAKEN_LOST,)),
+        seen(gone=frozenset({"a"}), owner=Owner.ADMITTED),
+        9999,
+        "keep-watch",
+        Wait(30),
+    ),
+    "nor if the policy says Leave": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, absent=(ABSENT,), conditions=(LEFT_LOST,)),
+        seen(gone=frozenset({"a"}), owner=Owner.ADMITTED, on_node_loss="Leave", sought=Sought(due=True)),
+        9999,
+        "keep-watch",
+        Wait(30),
+    ),
+    "a node that was given up and is well again is set free": (
+        FORMER,
         status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("a"), node("b"), owner=Owner.ADMITTED),
+        60,
+        "let-go",
+        Unmark(("a",)),
+    ),
+    "not under a pod": (
+        FORMER,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("a"), node("b"), owner=Owner.ADMITTED, consumers={"a": 1}),
+        60,
+        "keep-watch",
+        Wait(60),
+    ),
+    "one that is not Ready is kept out": (
+        FORMER,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("a", ready=False, verdict=Verdict.WAITING), node("b"), owner=Owner.ADMITTED),
+        60,
+        "quarantine",
+        Quarantine(("a",)),
+    ),
+    "a node that stands in and was filled before it was marked is given up": (
+        STANDING_IN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("b", holds=False), owner=Owner.ADMITTED),
+        60,
+        "note-losses",
+        {"absent": 1, "conditions": 1},
+    ),
+    "so is one that another booking marked": (
+        STANDING_IN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("b", others=("other",)), owner=Owner.ADMITTED),
+        60,
+        "note-losses",
+        {"absent": 1, "conditions": 1},
+    ),
+    "unless its pods are there": (
+        STANDING_IN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("b", holds=False), owner=Owner.ADMITTED, consumers={"b": 1}),
+        60,
+        "keep-watch",
+        Wait(60),
+    ),
+    "it is not all there before what stands in is ready": (
+        STANDING_IN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT, conditions=(TO_COME,)),
+        seen(node("b", verdict=Verdict.WAITING), owner=Owner.ADMITTED),
+        60,
+        "keep-watch",
+        Wait(60),
+    ),
+    "nor before a machine is that replaces one": (
+        ONE,
+        status(
+            "Provisioned",
+            **{**PROVISIONED, "instances": (machine("i2", "Launched", launched_at=LATER_ON),)},
+            conditions=(TO_COME,),
+        ),
+        seen(instances=(instance("i2"),), owner=Owner.ADMITTED),
+        60,
+        "keep-watch",
+        Wait(60),
+    ),
+    "a lost taken node after the first pod is told": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT, absent=(ABSENT,)),
         seen(gone=frozenset({"a"})),
-        9,
+        120,
         "note-losses",
         {
             "reason": "",
@@ -776,9 +884,9 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
                 Condition(
                     type="NodeLost",
                     status="True",
-                    reason="NodeLost",
+                    reason="Replacing",
                     message="node a is gone",
-                    last_transition_time=stamp(START + timedelta(seconds=9)),
+                    last_transition_time=stamp(START + timedelta(seconds=120)),
                     observed_generation=1,
                 ),
             ),
@@ -786,9 +894,9 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
     ),
     "unless the policy says Revoke": (
         TAKEN,
-        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT, absent=(ABSENT,)),
         seen(gone=frozenset({"a"}), on_node_loss="Revoke"),
-        9,
+        120,
         "note-losses",
         {"reason": "CapacityRevoked"},
     ),

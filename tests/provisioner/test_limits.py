@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from capacity.model import Budget
+from capacity.model import Budget, Gang, Plan, PodSet, Purchase
 from kube import ours
-from provisioner.limits import budgets, exceeded, idle_cost, shared
+from kube.meta import Condition
+from provisioner.limits import as_ordered, breached, budgets, exceeded, idle_cost, shared
 from provisioner.offerings import Market, offers
 from provisioner.view import View
 from tests.provisioner.make import booking, instance, known, machine, on_demand, pool, purchase, source, view
@@ -76,6 +77,38 @@ def test_a_reservation_that_two_pools_name_is_there_once(provider: str, most: di
     budgets_ = shared(seen, found)
     assert {name: each.left for each in budgets_ for name in each.weight if name.startswith("p/")} == most
     assert all(set(each.weight.values()) == {1} and len(each.weight) == 2 for each in budgets_)
+
+
+def replacing(*instances: ours.BookedInstance, **more: Any) -> ours.Booking:
+    lost = Condition(
+        type="NodeLost", status="True", reason="Replacing", message="lost", last_transition_time="2026-09-01T10:00:00Z"
+    )
+    return booking("b", on_demand(count=3), phase="Provisioned", instances=instances, conditions=(lost,), **more)
+
+
+def test_what_another_booking_lacks_and_has_not_ordered_does_not_count() -> None:
+    order = ours.Launch(purchase="p0", token="t", count=1, state="Pending", at="2026-09-01T10:00:00Z")
+    for booked, count in (
+        (replacing(machine(1, "Ready"), machine(2, "Bad")), 1),
+        (replacing(machine(1, "Ready"), machine(2, "Gone"), launches=(order,)), 2),
+        (booking("b", on_demand(count=3), phase="Joining"), 3),
+    ):
+        assert [each.count for each in as_ordered(booked).spec.purchases] == [count]
+
+
+@pytest.mark.parametrize(
+    ("used", "why"),
+    [
+        pytest.param(2, "", id="just used up"),
+        pytest.param(3, "LimitExceeded: onDemandNodes 4 of pool p: 3 running or on order", id="one too many"),
+    ],
+)
+def test_a_plan_is_judged_by_the_limits_of_this_moment(used: int, why: str) -> None:
+    of = pool("p", limits={"onDemandNodes": 4})
+    seen = view(of, known={"p": known(*(instance(number) for number in range(used)))})
+    offering = next(each for each in offers(Market(seen, of, seen.known["p"])).offerings if each.name == "p/od/h100/east")
+    gang = Gang("team/job", (PodSet("main", 2, {"pods": 1}),))
+    assert breached(seen, Plan(gang, (), (Purchase(offering, 2, {"main": 1}),), 20_000_000)) == why
 
 
 JOINING: dict[str, Any] = {"phase": "Joining", "instances": (machine(1, "Bad"),)}

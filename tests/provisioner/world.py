@@ -33,15 +33,21 @@ def purchase(name: str = "od", count: int = 2, capacity_type: str = "on-demand",
     )
 
 
+def taken(name: str) -> BookedNode:
+    return BookedNode(name=name, pool="p", pods={"main": 1}, provider_id=f"sim://{name}")
+
+
 def booking(
     *,
     nodes: tuple[str, ...] = (),
+    former: tuple[str, ...] = (),
+    since: str = "",
     purchases: tuple[BookedPurchase, ...] = (),
     status: BookingStatus | None = None,
     deadline: int = 2400,
     deleted: bool = False,
 ) -> Booking:
-    """A booking made at START with one pod a node; `deadline` in seconds from then."""
+    """A booking made at START with one pod a node; `deadline` in seconds from then; its nodes stand in `since` then."""
     count = len(nodes) + sum(each.count for each in purchases)
     spec = BookingSpec(
         request=ObjectKey(namespace="team", name="job", uid="11111111-1111-1111-1111-111111111111"),
@@ -52,7 +58,8 @@ def booking(
         provision_deadline=stamp(START + timedelta(seconds=deadline)),
         booking_seconds=900,
         workload=ObjectKey(namespace="team", name="job", uid="22222222-2222-2222-2222-222222222222"),
-        nodes=tuple(BookedNode(name=name, pool="p", pods={"main": 1}, provider_id=f"sim://{name}") for name in nodes),
+        nodes=tuple(replace(taken(name), since=since) for name in nodes),
+        former=tuple(map(taken, former)),
         purchases=purchases,
     )
     gone = stamp(START) if deleted else None
