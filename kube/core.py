@@ -271,6 +271,7 @@ class RuntimeClass(Record, frozen=True, kw_only=True):
 class JobStatus(Record, frozen=True, kw_only=True):
     conditions: tuple[StatusCondition, ...] = ()
     active: int = 0
+    failed: int = 0
 
 
 class JobSpec(Record, frozen=True, kw_only=True):

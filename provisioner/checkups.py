@@ -16,7 +16,7 @@ from kube.resources import JOBS
 from kube.times import seconds
 from provisioner.disruption import CHECKUP, node_digest
 from provisioner.refusals import remedy
-from provisioner.state import BOOKED, TAG_BOOKING, State
+from provisioner.state import TAG_BOOKING, State
 from runtime.client import Client, Resource
 from runtime.errors import AlreadyExists, ApiError, TransportError
 from runtime.logging import get_logger
@@ -38,7 +38,8 @@ def job(
     booking: str, node: str, check: ours.HealthCheck, template: core.PodTemplate, taints: Iterable[core.Taint] = ()
 ) -> dict[str, Any]:
     """Its pod is known by label, namespace and Job for one of ours, and so is no reason against the node. It stays under the
-    `taints` that the node has, but for those by which Kubernetes itself tells of trouble.
+    `taints` of the node that would end it, but for those by which Kubernetes itself tells of trouble. The booked taint ends none,
+    and config/policy lets nobody tolerate it who holds no booking.
     """
     meta, spec = template.template.get("metadata", {}), template.template.get("spec", {})
     tolerations = [*spec.get("tolerations", ()), *_tolerations(taints)]
@@ -63,21 +64,35 @@ def job(
 
 
 def _tolerations(taints: Iterable[core.Taint]) -> list[Mapping[str, str]]:
-    mine = {(each.key, each.effect) for each in taints if not each.key.startswith(_KUBERNETES)} | {(BOOKED, "NoSchedule")}
-    return [{"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(mine)]
+    keys = {each.key for each in taints if each.effect == "NoExecute" and not each.key.startswith(_KUBERNETES)}
+    return [{"key": key, "operator": "Exists", "effect": "NoExecute"} for key in sorted(keys)]
 
 
 def result(found: core.Job, namespace: str) -> tuple[bool | None, str]:
-    """Whether the check was passed, None while it isn't over, and words."""
+    """Whether the check was passed, None while it isn't over or says nothing of the node, and words.
+
+    When a Job ends, pods that run count as failed: one without any never had a pod, as when a quota or a rule of the namespace
+    forbids them, or lost all to evictions.
+    """
     for condition in found.status.conditions:
         if condition.status == "True" and condition.type == "Complete":
             return True, ""
         if condition.status == "True" and condition.type == "Failed":
             why = ": ".join(filter(None, (condition.reason, condition.message)))
+            if not found.status.failed:
+                return (
+                    None,
+                    f"no pod of its health check came to an end: look at the events of Job {namespace}/{found.metadata.name}",
+                )
             return False, f"its health check failed: {why}"
     if found.spec.suspend:
         return None, f"its health check is suspended: keep Kueue off Jobs of namespace {namespace} (managedJobsNamespaceSelector)"
     return None, "its health check runs"
+
+
+def stuck(found: core.Job) -> bool:
+    """Whether it can't tell anything, whatever the node is like."""
+    return found.spec.suspend or any(each.type == "Failed" and each.status == "True" for each in found.status.conditions)
 
 
 def version(check: ours.HealthCheck, template: core.PodTemplate) -> str:

@@ -127,7 +127,8 @@ class Inspector:
             why, due = checkups.hindrance(self._state, pool, check, self._now())
             return Verdict.CHECKING, why or "its health check has not begun", due, bool(why)
         passed, words = checkups.result(found, self._state.home)
-        return (Verdict.SOUND if passed else Verdict.CHECKING if passed is None else Verdict.SICK), words, False, False
+        verdict = Verdict.SOUND if passed else Verdict.CHECKING if passed is None else Verdict.SICK
+        return verdict, words, False, passed is None and checkups.stuck(found)
 
     def _notice(self, node: core.Node, pool: ours.CapacityPool | None) -> tuple[Notice | None, bool]:
         """What the pool's cloud said last: all its machines with our tags are listed, whatever booking they were bought for. And

@@ -32,7 +32,7 @@ def test_the_job_runs_the_template_on_one_node_for_so_long() -> None:
     assert pod["metadata"]["labels"] == {"app": "nccl", "corral.dev/health-check": "true"}
     assert pod["spec"] == {
         "containers": [{"name": "c", "image": "nccl"}],
-        "tolerations": [{"key": "corral.dev/booked", "operator": "Exists", "effect": "NoSchedule"}],
+        "tolerations": [],
         "restartPolicy": "Never",
         "nodeName": "n1",
     }
@@ -64,7 +64,6 @@ def test_the_pod_stays_under_the_taints_of_its_node_and_is_placed_by_name_alone(
     assert pod["tolerations"] == [
         {"operator": "Exists", "effect": "PreferNoSchedule"},
         {"key": "acme.com/gpu", "operator": "Exists", "effect": "NoExecute"},
-        {"key": "corral.dev/booked", "operator": "Exists", "effect": "NoSchedule"},
     ]
 
 
@@ -82,8 +81,15 @@ def test_the_pod_stays_under_the_taints_of_its_node_and_is_placed_by_name_alone(
     ],
 )
 def test_result(conditions: list[dict[str, str]], expected: tuple[bool | None, str]) -> None:
-    found = decode({"metadata": {"name": "j"}, "status": {"conditions": conditions}}, core.Job)
+    found = decode({"metadata": {"name": "j"}, "status": {"conditions": conditions, "failed": 1}}, core.Job)
     assert checkups.result(found, "default") == expected
+
+
+def test_a_job_that_never_had_a_pod_says_nothing_of_the_node() -> None:
+    """A quota or a rule of the namespace may refuse pods of a Job that was taken."""
+    failed = {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]}
+    passed, words = checkups.result(decode({"metadata": {"name": "j"}, "status": failed}, core.Job), "default")
+    assert (passed, "look at the events of Job default/j" in words) == (None, True)
 
 
 def test_a_job_that_was_suspended_never_ends() -> None:
@@ -288,4 +294,6 @@ def test_a_missing_template_is_told_before_anybody_waits() -> None:
 def _end(api: _Jobs, state: Any, node: str, how: str) -> None:
     name = api.jobs()[node]
     conditions = [{"type": how, "status": "True"}]
-    state.jobs.put(("default", name), decode({"metadata": {"name": name}, "status": {"conditions": conditions}}, core.Job))
+    state.jobs.put(
+        ("default", name), decode({"metadata": {"name": name}, "status": {"conditions": conditions, "failed": 1}}, core.Job)
+    )
