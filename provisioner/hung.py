@@ -1,8 +1,8 @@
 """Nodes that have been silent for so long that pods which were told to end count as ended there.
 
-Where a kubelet hangs, Kubernetes tells the pods to end and waits for the kubelet to say that they have: the objects stay until the
-Node goes (docs of Kubernetes 1.36, "Nodes" and "Node Shutdowns"). Such pods keep neither a machine nor its booking. How long is
-long, and how many are too many to be believed, are Karpenter's figures for the repair of nodes (`RepairPolicies` of its AWS
+Where a kubelet hangs, Kubernetes tells the pods to end and waits for the kubelet to say that they have: the objects stay until
+the Node goes (docs of Kubernetes 1.36, "Nodes" and "Node Shutdowns"). Such pods keep neither a machine nor its booking. How long
+is long, and how many are too many to be believed, are Karpenter's figures for the repair of nodes (`RepairPolicies` of its AWS
 provider, `allowedUnhealthyPercent` of its controller node.health, 1.8). A pod that nobody told to end always counts.
 """
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from capacity.model import ZONE, Resources
 from capacity.quantity import amount
 from kube import core, nodes, ours
-from provisioner import checkups, launches, marks, notices, transfer, verify
+from provisioner import checkups, hung, launches, marks, notices, transfer, verify
 from provisioner.clouds.base import Instance
 from provisioner.daemons import ready_on
 from provisioner.disruption import is_checkup, is_stranger
@@ -102,7 +102,7 @@ class Inspector:
             quarantined=QUARANTINED_LABEL in node.metadata.labels,
             others=tuple(sorted(on_it - mine)),
             holds=verify.holds(expected.room, facts),
-            busy=any(is_stranger(pod, mine, home=self._state.home) for pod in there),
+            busy=any(is_stranger(pod, mine, home=self._state.home) for pod in hung.counting(self._state, there, self._now())),
             launched=marks.launched(node),
             ready=node.ready,
             closed=node.spec.unschedulable,

@@ -72,7 +72,8 @@ def build(settings: ProvisionerSettings, client: Client, cluster: str, clouds: C
     waking.wake_planner(state, wake_planner, lambda: planner.leaning)
     metrics.gauge("corral_requests_waiting", "Requests that wait, by reason", lambda: _waiting(planner))
 
-    keeping = bookings.controller(bookings.BookingReconciler(state, client, recorder, _now, asked=planner.accepted), state)
+    pace = Pace(settings.terminations_per_minute)
+    keeping = bookings.controller(bookings.BookingReconciler(state, client, recorder, _now, pace, planner.accepted), state)
 
     def changed() -> None:
         wake_planner()
@@ -88,7 +89,6 @@ def build(settings: ProvisionerSettings, client: Client, cluster: str, clouds: C
     judging.watch(state.policies, lambda policy: [policy.metadata.name])
     judging.watch(state.pools, lambda _: [policy.metadata.name for policy in state.policies.values()])
 
-    pace = Pace(settings.terminations_per_minute)
     for controller in (planning, looking, judging, keeping):
         manager.controller(controller)
     manager.background("scale-in", ScaleInLoop(state, client, _now, pace).run)

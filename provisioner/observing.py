@@ -12,7 +12,7 @@ from kube.kueue import Workload
 from kube.meta import ObjectKey
 from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS
 from kube.times import instant, seconds
-from provisioner import limits, live, marks, owners, slices, transfer
+from provisioner import hung, limits, live, marks, owners, slices, transfer
 from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
 from provisioner.inspecting import Inspector
@@ -82,11 +82,13 @@ class Observer:
 
     def _consumers(self, booking: ours.Booking, nodes: Collection[str]) -> list[core.Pod]:
         """Live pods that select the booking's nodes, those without a node yet included. Of those that select them by the key of
-        an earlier booking alone only the ones that are there: the rest are that booking's.
+        an earlier booking alone only the ones that are there: the rest are that booking's. None that was left behind on a silent
+        node.
         """
         name, mine = booking.metadata.name, marks.names(booking)
         found = {(pod.metadata.namespace, pod.metadata.name): pod for each in mine for pod in self._selecting(each)}
-        return [pod for pod in found.values() if pod.spec.node_name in nodes or _only_there(pod, name, mine)]
+        there = [pod for pod in found.values() if pod.spec.node_name in nodes or _only_there(pod, name, mine)]
+        return hung.counting(self._state, there, self._now())
 
     def _selecting(self, booking: str) -> list[core.Pod]:
         return [pod for pod in self._state.pods.by(PODS_BY_BOOKING, booking) if not pod.terminal]

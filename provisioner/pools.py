@@ -11,7 +11,7 @@ from msgspec import structs
 from kube import ours
 from kube.resources import CAPACITY_POOLS
 from kube.times import instant
-from provisioner import checkups, daemons, flavors, poolstatus
+from provisioner import checkups, daemons, flavors, hung, poolstatus
 from provisioner.closing import POOL_FINALIZER, holders
 from provisioner.clouds.base import Cloud, CloudError, ErrorKind, Wanted
 from provisioner.clouds.fenced import FencedCloud
@@ -181,7 +181,7 @@ class PoolReconciler:
         orphans = self._state.alarms.get(name, "")
         checkup = checkups.trouble(self._state, pool)
         told = replace(seen, missing=missing.get(name, {}), unfit=unfit.get(name, {}), holding=holding, orphans=orphans)
-        return replace(told, checkup=checkup)
+        return replace(told, checkup=checkup, silence=hung.alarm(self._state, name, view.now))
 
     def _as_said(self, pool: ours.CapacityPool) -> ours.CapacityPool:
         """With the status that was written last: a store that lags would have older transition times written over it."""

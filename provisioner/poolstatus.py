@@ -28,7 +28,8 @@ class Look:
 
     `missing` are flavors whose labels no node or shape bears, `unfit` others that can't be served, each with a sentence;
     `overlaps` are nodes with the other pools that select them; `holding` is what must end before a deleted pool goes; `orphans`
-    says why the reaper stands still, "" if it doesn't. `checkup` is (reason, message) of what keeps health checks from beginning.
+    says why the reaper stands still, `silence` why nothing is concluded from nodes that are not Ready, "" if it isn't so.
+    `checkup` is (reason, message) of what keeps health checks from beginning.
     """
 
     market: Market | None
@@ -40,6 +41,7 @@ class Look:
     unfit: Mapping[str, str] = field(default_factory=dict)
     holding: str = ""
     orphans: str = ""
+    silence: str = ""
     checkup: tuple[str, str] | None = None
 
 
@@ -176,6 +178,7 @@ def _conditions(pool: ours.CapacityPool, seen: Look, now: datetime) -> tuple[Con
         _labels(seen),
         _fit(seen),
         _orphans(seen),
+        _silence(seen),
         _checkup(seen),
         *_checks(seen),
     )
@@ -229,6 +232,12 @@ def _orphans(seen: Look) -> Entry:
     if seen.orphans:
         return "TooManyOrphans", True, "ReaperStopped", seen.orphans
     return "TooManyOrphans", False, "Plausible", "no more machines than is plausible are without booking and node"
+
+
+def _silence(seen: Look) -> Entry:
+    if seen.silence:
+        return "TooManyNotReady", True, "NodesInDoubt", seen.silence
+    return "TooManyNotReady", False, "Plausible", "no more nodes than is plausible are not Ready"
 
 
 def _checkup(seen: Look) -> Entry:

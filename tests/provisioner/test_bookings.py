@@ -1,15 +1,18 @@
 """The reconciler against an API server and a cloud in memory."""
 
 import itertools
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from kube import core
 from kube.meta import decode
+from kube.times import stamp
 from provisioner.acceptance import Accepted
 from provisioner.bookings import BookingReconciler, controller
 from provisioner.clouds.base import CloudError, ErrorKind, InstanceState, Inventory
+from provisioner.pace import Pace
 from provisioner.state import Known
 from runtime.controller import DONE
 from runtime.errors import Conflict, NotFound, ServerError, TransportError
@@ -329,3 +332,89 @@ async def test_an_api_server_that_does_not_serve_bookings_ends_none() -> None:
         await setting.reconciler.reconcile("b")
     setting.api.remove("bookings", "b")
     assert await setting.reconciler.reconcile("b") == DONE
+
+
+class Hung(Setting):
+    """A running gang on two machines; the kubelet of the first says nothing from now on. Its pod is told to end 5 min later."""
+
+    async def begin(self, told: bool = True) -> None:
+        await self.until("Provisioned")
+        for name in ("n-i0", "n-i1"):
+            self.api.put("pods", fake_api.pod(f"on-{name}", name, selector={KEY: "true"}))
+        await self.turn()
+        node, pod = self.api.objects["nodes", "", "n-i0"], self.api.objects["pods", "team", "on-n-i0"]
+        node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "lastTransitionTime": stamp(self.clock.now)}]
+        self.api.put("nodes", node)
+        if told:
+            pod["metadata"]["deletionTimestamp"] = stamp(self.clock.now + timedelta(minutes=5))
+            self.api.put("pods", pod)
+
+    async def minutes(self, number: float) -> None:
+        end = self.clock.now + timedelta(minutes=number)
+        while self.clock.now < end:
+            await self.turn()
+
+
+async def test_a_machine_whose_kubelet_hangs_is_replaced_at_once_and_ended_after_half_an_hour() -> None:
+    here = Hung(purchases=(purchase("od", 2),))
+    await here.begin()
+
+    await here.minutes(7)
+    assert sorted(here.cloud.machines) == ["i0", "i1", "i2"], "the replacement waits for no pod"
+    await here.minutes(21)
+    assert not here.cloud.terminated, "behind a partition its pod may still run"
+    await here.minutes(4)
+
+    assert here.cloud.terminated == ["i0"]
+    assert here.status.phase == "Provisioned"
+
+
+async def test_a_pod_that_nobody_told_to_end_keeps_its_machine() -> None:
+    here = Hung(purchases=(purchase("od", 2),))
+    await here.begin(told=False)
+
+    await here.minutes(120)
+
+    assert not here.cloud.terminated
+
+
+async def test_a_kubelet_that_is_back_at_the_last_look_keeps_its_machine() -> None:
+    here = Hung(purchases=(purchase("od", 2),))
+    await here.begin()
+    await here.minutes(20)
+    here.api.lag.add("nodes")
+    node = here.api.objects["nodes", "", "n-i0"]
+    here.api.put("nodes", {**node, "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+
+    await here.minutes(30)
+
+    assert not here.cloud.terminated
+
+
+async def test_no_more_of_them_are_ended_in_a_minute_than_allowed() -> None:
+    here = Hung(purchases=(purchase("od", 2),))
+    here.reconciler._pace = Pace(1)
+    await here.begin()
+    await here.minutes(29)
+    for _ in range(30):
+        here.reconciler._pace.take(here.clock.now)
+        await here.turn()
+
+    assert not here.cloud.terminated
+    await here.minutes(4)
+    assert here.cloud.terminated == ["i0"]
+
+
+async def test_a_pod_left_behind_holds_no_booking() -> None:
+    here = Hung(purchases=(purchase("od", 2),))
+    await here.begin()
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Finished"))
+    here.api.remove("pods", "on-n-i1", "team")
+
+    await here.minutes(25)
+    assert here.status.phase == "Provisioned"
+    await here.minutes(6)
+    assert sorted(here.cloud.terminated) == ["i0", "i1"]
+
+    here.api.remove("pods", "on-n-i0", "team")  # as the pod garbage collector does when the Node is gone
+    await here.until("Released", turns=5)
