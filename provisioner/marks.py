@@ -88,17 +88,18 @@ def mark_patch(node: core.Node, wanted: Mapping[str, str], former: Collection[st
 def unmark_patch(node: core.Node, bookings: Collection[str], now: datetime) -> dict[str, Any]:
     """A merge patch that takes these bookings' keys off, and the rest of the marks when no other booking holds the node.
 
-    A launched node becomes idle from `now` on; a quarantined one keeps its taint. One that was closed for a drain is opened.
+    A launched node becomes idle from `now` on; a quarantined one keeps its taint. One that was closed for a drain is opened,
+    unless it is quarantined.
     """
     names = node.metadata.labels
     gone: dict[str, str | None] = {key: None for key, value in names.items() if bookings_on({key: value}) & {*bookings}}
     if bookings_on(names) - {*bookings}:
         return _patch(node.metadata, gone, {}, None)
     annotations = _unguarded(node.metadata.annotations)
-    if QUARANTINED_LABEL in names:
-        return _patch(node.metadata, gone, annotations, None)
     if launched(node):
         annotations[IDLE_SINCE] = stamp(now)
+    if QUARANTINED_LABEL in names:
+        return _patch(node.metadata, gone, annotations, None)
     if DRAINING not in node.metadata.annotations:
         return _patch(node.metadata, gone, annotations, _other_taints(node))
     patch = _patch(node.metadata, gone, {**annotations, DRAINING: None}, _other_taints(node))
@@ -125,11 +126,14 @@ def reopen_patch(node: core.Node) -> dict[str, Any]:
 
 
 def scale_in_patch(node: core.Node, now: datetime | None, idle: datetime | None = None) -> dict[str, Any]:
-    """A merge patch that closes an idle node before its termination, or opens it again (`now` is None), idle from `idle` on."""
+    """A merge patch that closes an idle node before its termination, or opens it again (`now` is None), idle from `idle` on. A
+    quarantined one stays closed.
+    """
     notes: dict[str, str | None] = {SCALE_IN: stamp(now) if now else None}
     if idle:
         notes[IDLE_SINCE] = stamp(idle)
-    return {**_patch(node.metadata, {}, notes, None), "spec": {"unschedulable": True if now else None}}
+    closed = True if now or QUARANTINED_LABEL in node.metadata.labels else None
+    return {**_patch(node.metadata, {}, notes, None), "spec": {"unschedulable": closed}}
 
 
 _TAINT = {"key": BOOKED, "effect": "NoSchedule"}

@@ -6,17 +6,20 @@ is doubted: nothing is ended, the sightings begin anew, and the pool's condition
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 from kube import core
 from kube.meta import ObjectKey, decode
+from kube.pools import POOL_LABEL
 from kube.resources import BOOKINGS, NODES
-from provisioner import live, marks
+from provisioner import hung, live, marks
 from provisioner.clouds.base import Cloud, CloudError, Instance, InstanceState
-from provisioner.disruption import is_stranger
 from provisioner.pace import Pace
+from provisioner.scalein import AT_ONCE
 from provisioner.sightings import Sightings
 from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_CLUSTER, TAG_INSTALLATION, TAG_POOL, State
 from provisioner.stray import StrayMarks
@@ -55,6 +58,14 @@ def too_many(orphans: int, running: int) -> bool:
     return orphans > max(FEW, running / SHARE)
 
 
+@contextmanager
+def _tried_again(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (ApiError, TransportError, CloudError, ValueError) as error:
+        _log.warning("a look for orphans failed; it is tried again", where=where, error=str(error))
+
+
 class Reaper:
     """Looks every few seconds, pool by pool."""
 
@@ -64,6 +75,10 @@ class Reaper:
         self._sightings: dict[str, Sightings] = {}
         self._counts: dict[str, int] = {}
         metrics.gauge("corral_orphaned_machines", "Machines that nothing stands for, as of the last look", self._orphans)
+        metrics.gauge("corral_nodes_of_gone_pools", "Nodes launched for a pool that isn't there any more", self._left)
+        metrics.gauge(
+            "corral_silent_nodes", "Nodes not Ready for half an hour and longer", lambda: hung.silent_nodes(state, now())
+        )
         self._alarms = meter().create_counter(
             "corral_reaper_alarms", description="Times that too much looked orphaned to be ended"
         )
@@ -76,29 +91,32 @@ class Reaper:
             await asyncio.sleep(PERIOD)
 
     async def turn(self) -> None:
-        """One look at everything. What fails, or can't be read (ValueError), is tried again the next time."""
-        try:
+        """One look at everything. What fails, or can't be read (ValueError), is tried again the next time, and holds up no other
+        pool.
+        """
+        self._forget()
+        with _tried_again("marks"):
             await self._stray.turn()
-            seen: set[str] = set()
-            for pool, cloud in sorted(self._state.clouds.items()):
+        seen: set[str] = set()
+        for pool, cloud in sorted(self._state.clouds.items()):
+            with _tried_again(pool):
                 await self._pool(pool, cloud, seen)
-        except (ApiError, TransportError, ValueError) as error:
-            _log.warning("a look for orphans failed", error=str(error))
+
+    def _forget(self) -> None:
+        """Drops what was seen in pools that are gone."""
+        for known in (self._counts, self._sightings, self._state.alarms):
+            for pool in set(known) - set(self._state.clouds):
+                del known[pool]
 
     async def _pool(self, pool: str, cloud: Cloud, seen: set[str]) -> None:
         """`seen` are the machines that pools before this one answer for in this turn: clouds show each pool all of an account."""
-        try:
-            listed = await cloud.instances({TAG_INSTALLATION: self._state.installation})
-            running = [
-                each for each in listed if each.state in _alive and self._ours(each, pool) and each.provider_id not in seen
-            ]
-            seen |= {each.provider_id for each in running}
-            claims = self._claims()
-            orphans = {each.id: each for each in running if claims.orphan(each)}
-            ripe = self._judge(pool, list(orphans), len(running))
-            await self._reap(pool, cloud, [orphans[each] for each in ripe])
-        except CloudError as error:
-            _log.warning("no look for orphans in this pool", pool=pool, error=str(error))
+        listed = await cloud.instances({TAG_INSTALLATION: self._state.installation})
+        running = [each for each in listed if each.state in _alive and self._ours(each, pool) and each.provider_id not in seen]
+        seen |= {each.provider_id for each in running}
+        claims = self._claims()
+        orphans = {each.id: each for each in running if claims.orphan(each)}
+        ripe = self._judge(pool, list(orphans), len(running))
+        await self._reap(pool, cloud, [orphans[each] for each in ripe])
 
     def _judge(self, pool: str, orphans: list[str], running: int) -> list[str]:
         """Ids of those that have been orphans for long enough, none while there are too many."""
@@ -134,22 +152,26 @@ class Reaper:
         return Claims(frozenset(each.metadata.name for each in bookings), frozenset(taken | known | standing), launched)
 
     def _stands(self, node: core.Node) -> bool:
-        """Whether a node is reason enough for its machine: a pool's, booked, bad, or with marks that are seen to first."""
+        """Whether a node is reason enough for its machine: a pool's, booked, or with marks that are seen to first."""
         labels = node.metadata.labels
-        marked = bool(marks.bookings_on(labels)) or marks.tainted(node) or QUARANTINED_LABEL in labels
+        marked = bool(marks.bookings_on(labels)) or (marks.tainted(node) and QUARANTINED_LABEL not in labels)
         return marked or self._state.selected(labels)
 
     async def _reap(self, pool: str, cloud: Cloud, machines: Iterable[Instance]) -> None:
-        """Ends those that a live look shows without booking and pods, as far as the budget goes."""
+        """Ends those that a live look shows without booking and pods in one call, as far as the budget goes."""
         nodes = await self._nodes() if machines else {}
+        ids: list[str] = []
         for machine in machines:
-            if await self._booked(machine) or not await self._vacant(nodes.get(machine.provider_id)):
-                continue
-            if not self._pace.take(self._now()):
-                return
-            _log.warning("ending a machine that nobody claims", pool=pool, id=machine.id, tags=dict(machine.tags))
-            await cloud.terminate([machine.id])
-            self._reaped.add(1, {"pool": pool})
+            if len(ids) == AT_ONCE or self._pace.left(self._now()) <= 0:
+                break
+            with _tried_again(pool):
+                vacant = not await self._booked(machine) and await self._vacant(nodes.get(machine.provider_id))
+                if vacant and self._pace.take(self._now()):
+                    _log.warning("ending a machine that nobody claims", pool=pool, id=machine.id, tags=dict(machine.tags))
+                    ids.append(machine.id)
+        if ids:
+            await cloud.terminate(ids)
+            self._reaped.add(len(ids), {"pool": pool})
 
     async def _nodes(self) -> Mapping[str, core.Node]:
         """By providerID, live."""
@@ -166,13 +188,16 @@ class Reaper:
             return True
         if self._stands(node):
             return False
-        there = await live.pods_on(self._client, node.metadata.name)
-        used = any(is_stranger(pod, home=self._state.home) for pod in there)
+        used = bool(hung.strangers(self._state, await live.pods_on(self._client, node.metadata.name), self._now(), node))
         closed = marks.SCALE_IN in node.metadata.annotations
         if used is closed:
             patch = marks.scale_in_patch(node, None if used else self._now())
             await live.patch_node(self._client, node.metadata.name, patch)
         return closed and not used
 
-    def _orphans(self) -> list[tuple[float, Mapping[str, str]]]:
+    def _orphans(self) -> metrics.Series:
         return [(count, {"pool": pool}) for pool, count in sorted(self._counts.items())]
+
+    def _left(self) -> metrics.Series:
+        pools = Counter(node.metadata.labels[POOL_LABEL] for node in self._state.nodes.values() if marks.launched(node))
+        return [(count, {"pool": pool}) for pool, count in sorted(pools.items()) if self._state.pool(pool) is None]

@@ -7,8 +7,7 @@ from typing import Any
 from kube import core
 from kube.meta import ObjectKey
 from kube.resources import BOOKINGS
-from provisioner import live, marks
-from provisioner.disruption import is_stranger
+from provisioner import hung, live, marks
 from provisioner.scalein import planned
 from provisioner.sightings import Sightings
 from provisioner.state import QUARANTINED_LABEL, State
@@ -22,15 +21,16 @@ _log = get_logger("reaper")
 def stale(node: core.Node, bookings: frozenset[str], used: bool) -> str | None:
     """The name of a gone booking whose marks the node bears, "" for marks of none, None when all is well.
 
-    A launched node without marks and without a note that it is idle counts as well: nobody would ever end it.
+    A launched node without marks and without a note that it is idle counts as well: nobody would ever end it. The taint of a
+    quarantined one is no mark of a booking.
     """
     on_it = marks.bookings_on(node.metadata.labels)
-    if used or on_it & bookings or QUARANTINED_LABEL in node.metadata.labels:
+    if used or on_it & bookings:
         return None
     if on_it:
         return min(on_it)
     unclaimed = marks.launched(node) and marks.IDLE_SINCE not in node.metadata.annotations
-    return "" if unclaimed or marks.tainted(node) else None
+    return "" if unclaimed or (marks.tainted(node) and QUARANTINED_LABEL not in node.metadata.labels) else None
 
 
 class StrayMarks:
@@ -48,7 +48,7 @@ class StrayMarks:
         for node in self._state.nodes.values():
             name = node.metadata.name
             held = name in joined or planned(self._state, name)
-            used = held or any(is_stranger(pod, home=self._state.home) for pod in self._state.pods_on(name))
+            used = held or bool(hung.strangers(self._state, self._state.pods_on(name), self._now()))
             booking = stale(node, bookings, used)
             if booking is not None:
                 found[name] = booking
@@ -58,7 +58,7 @@ class StrayMarks:
     async def _free(self, name: str, booking: str) -> None:
         if booking and await live.still_there(self._client, BOOKINGS, ObjectKey(name=booking)) is not False:
             return
-        if any(is_stranger(pod, home=self._state.home) for pod in await live.pods_on(self._client, name)):
+        if await hung.use(self._client, self._state, name, self._now()) is hung.Use.PODS:
             return
 
         def freed(node: core.Node) -> Mapping[str, Any]:

@@ -97,7 +97,7 @@ def test_another_booking_keeps_the_taint() -> None:
     assert after.metadata.annotations == GUARDED
 
 
-def test_a_quarantined_node_keeps_its_taint_and_is_not_idle() -> None:
+def test_a_quarantined_node_keeps_its_taint_and_nobody_holds_it() -> None:
     before = node({"corral.dev/pool": "p", **WANTED}, dict(GUARDED), (core.Taint(**TAINT),))
 
     bad = patched(before, marks.quarantine_patch(before))
@@ -105,7 +105,7 @@ def test_a_quarantined_node_keeps_its_taint_and_is_not_idle() -> None:
 
     assert after.metadata.labels == {"corral.dev/pool": "p", "corral.dev/quarantined": "true"}
     assert marks.tainted(after)
-    assert not after.metadata.annotations
+    assert after.metadata.annotations == {"corral.dev/idle-since": "2026-09-01T10:00:00Z"}
 
 
 @pytest.mark.parametrize(
@@ -129,3 +129,10 @@ def test_closing_and_opening_for_scale_in() -> None:
     assert closed["metadata"]["annotations"] == {"corral.dev/scale-in": "2026-09-01T10:00:00Z"}
     assert opened["spec"] == {"unschedulable": None}
     assert opened["metadata"]["annotations"] == {"corral.dev/scale-in": None}
+
+
+def test_a_quarantined_node_is_not_opened_by_scale_in() -> None:
+    bad = node({"corral.dev/quarantined": "true"}, {"corral.dev/scale-in": "x"})
+    patch = marks.scale_in_patch(bad, None)
+    assert patch["spec"] == {"unschedulable": True}
+    assert "corral.dev/scale-in" not in patched(bad, patch).metadata.annotations

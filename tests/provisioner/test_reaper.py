@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
+from capacity.requirements import Taint
 from kube.ours import BookedInstance, Booking, BookingStatus
 from provisioner.clouds.base import Order
-from provisioner.observing import Observer
 from provisioner.pace import Pace
 from provisioner.reaper import Reaper, too_many
 from provisioner.sightings import Sightings
@@ -43,7 +43,6 @@ class Setting:
         self.api, self.clock = fake_api.Api(), fake_api.Clock()
         self.cloud = fake_api.FakeCloud(self.api)
         self.state = fake_api.state(self.api, self.cloud)
-        Observer(self.state, self.api, self.clock)  # type: ignore[arg-type]
         self.api.put("capacitypools", fake_api.pool())
         self.state.cluster = "uid-1"
         self.reaper = Reaper(self.state, self.api, self.clock, Pace(limit))  # type: ignore[arg-type]
@@ -297,3 +296,64 @@ async def test_what_cannot_be_read_is_tried_again() -> None:
     await here.turns(1)
 
     assert here.cloud.terminated == ["i0"]
+
+
+async def test_what_was_seen_in_a_pool_that_is_gone_is_forgotten() -> None:
+    here = Setting()
+    for number in range(6):
+        here.machine(f"i{number}")
+    await here.turns(1)
+    assert here.state.alarms
+    assert list(here.reaper._orphans()) == [(6, {"pool": "p"})]
+
+    del here.state.clouds["p"]
+    await here.turns(1)
+
+    assert not here.state.alarms
+    assert list(here.reaper._orphans()) == []
+
+
+class Unreadable(fake_api.FakeCloud):
+    async def instances(self, tags: Any) -> Any:
+        raise ValueError("not a list of machines")
+
+
+async def test_a_pool_that_cannot_be_looked_at_holds_up_no_other() -> None:
+    here = Setting()
+    here.state.clouds["a-bad-one"] = Unreadable(here.api)
+    here.machine("i0")
+
+    await here.turns(5)
+
+    assert here.cloud.terminated == ["i0"]
+
+
+async def test_a_quarantined_launched_node_that_no_booking_holds_becomes_idle_and_stays_closed() -> None:
+    """A machine that its second gang took warm and found bad: nobody would ever end it."""
+    here = Setting()
+    labels = {"corral.dev/pool": "p", "corral.dev/quarantined": "true", **MARKED}
+    here.machine("i0", node=True, labels=labels, taints=[Taint("corral.dev/booked", "NoSchedule")])
+    here.api.put("nodes", fake_api.node("mine", labels={"corral.dev/quarantined": "true"}, taints=list(TAINT)))
+
+    await here.turns(30)
+
+    node, adopted = here.api.of("nodes", "n-i0"), here.api.of("nodes", "mine")
+    assert node.metadata.annotations["corral.dev/idle-since"] == "2026-09-01T10:01:00Z", "since it was found"
+    assert not {*MARKED} & {*node.metadata.labels}
+    assert [each.key for each in node.spec.taints] == ["corral.dev/booked"]
+    assert [each.key for each in adopted.spec.taints] == ["corral.dev/booked"], "its taint is no stray mark"
+    assert not adopted.metadata.annotations
+    assert not here.cloud.terminated
+
+
+@pytest.mark.parametrize("reserved", [pytest.param(True, id="prepaid stays"), pytest.param(False, id="costs extra")])
+async def test_a_quarantined_machine_of_a_pool_that_is_gone(reserved: bool) -> None:
+    here = Setting()
+    labels = {"corral.dev/pool": "gone", "corral.dev/quarantined": "true"}
+    more = {"reservation": "cr-1"} if reserved else {}
+    here.machine("i0", node=True, labels=labels, taints=[Taint("corral.dev/booked", "NoSchedule")], **more)
+    assert list(here.reaper._left()) == [(1, {"pool": "gone"})]
+
+    await here.turns(10)
+
+    assert bool(here.cloud.terminated) is not reserved

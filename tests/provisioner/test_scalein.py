@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,7 +9,6 @@ from capacity.model import Labels
 from kube.meta import decode
 from kube.ours import Source
 from provisioner.clouds.base import CloudError, ErrorKind, Instance, InstanceState, Order
-from provisioner.observing import Observer
 from provisioner.pace import Pace
 from provisioner.scalein import Idle, Move, ScaleInLoop, next_move
 from runtime.errors import TooManyRequests
@@ -57,7 +57,6 @@ class Setting:
         self.api, self.clock = fake_api.Api(), fake_api.Clock()
         self.cloud = fake_api.FakeCloud(self.api)
         self.state = fake_api.state(self.api, self.cloud)
-        Observer(self.state, self.api, self.clock)  # type: ignore[arg-type]
         self.api.put("capacitypools", fake_api.pool({"policy": "WhenIdle", "after": "10m"}))
         labels = {"corral.dev/pool": "p", "corral.dev/source": "od"}
         idle = {"corral.dev/idle-since": "2026-09-01T09:00:00Z"}
@@ -212,15 +211,108 @@ def test_how_long_machines_may_be_idle(capacity_type: str, scale_in: dict[str, s
     assert source.idle_seconds == stay
 
 
-async def test_a_quarantined_node_stays() -> None:
+@pytest.mark.parametrize(
+    ("scale_in", "notes", "ended"),
+    [
+        pytest.param({"after": "10m"}, {}, True, id="costs extra"),
+        pytest.param({"policy": "Never"}, {}, False, id="its source lets none go"),
+        pytest.param({"after": "10m"}, {"corral.dev/do-not-disrupt": "true"}, False, id="somebody looks into it"),
+    ],
+)
+async def test_a_quarantined_node_that_no_booking_holds_goes_as_an_idle_one(
+    scale_in: dict[str, str], notes: dict[str, str], ended: bool
+) -> None:
     here = Setting()
+    here.api.put("capacitypools", fake_api.pool(scale_in))
     bad = here.api.objects["nodes", "", "n-i0"]
     bad["metadata"]["labels"]["corral.dev/quarantined"] = "true"
+    bad["metadata"]["annotations"] |= notes
     here.api.put("nodes", bad)
+    assert list(here.loop._quarantined()) == [(1, {"pool": "p"})]
+
+    await here.turns()
+
+    assert bool(here.cloud.terminated) is ended
+    assert list(here.loop._quarantined()) == [(int(not ended), {"pool": "p"})]
+
+
+async def test_pods_left_behind_on_a_silent_node_do_not_keep_its_machine() -> None:
+    here = Setting()
+    node = here.api.objects["nodes", "", "n-i0"]
+    node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-09-01T09:30:05Z"}]
+    here.api.put("nodes", node)
+    left = fake_api.pod("w", "n-i0")
+    left["metadata"]["deletionTimestamp"] = "2026-09-01T09:35:05Z"
+    here.api.put("pods", left)
+
+    await here.turns(2)
+    assert not here.cloud.terminated
+    await here.turns(1)
+
+    assert here.cloud.terminated == ["i0"]
+
+
+class Counting(fake_api.FakeCloud):
+    """Notes each call that ends machines."""
+
+    def __init__(self, api: fake_api.Api) -> None:
+        super().__init__(api)
+        self.calls: list[list[str]] = []
+        self.lists = 0
+
+    async def instances(self, tags: Labels) -> tuple[Instance, ...]:
+        self.lists += 1
+        return await super().instances(tags)
+
+    async def terminate(self, ids: Sequence[str]) -> None:
+        self.calls.append([*ids])
+        await super().terminate(ids)
+
+
+class Many(Setting):
+    """Some idle machines of one pool."""
+
+    def __init__(self, number: int, limit: int) -> None:
+        super().__init__(limit)
+        self.cloud = self.state.clouds["p"] = self.counted = Counting(self.api)
+        node = self.api.objects["nodes", "", "n-i0"]
+        tags = {"corral.dev/installation": "here"}
+        labels, notes = node["metadata"]["labels"], node["metadata"]["annotations"]
+        for each in range(number):
+            order = Order("t", "h100", "z1", "on-demand", 1, labels=labels, annotations=notes, tags=tags)
+            self.cloud.add(f"i{each}", order)
+
+
+async def test_idle_machines_of_a_pool_are_ended_in_one_call() -> None:
+    here = Many(120, limit=100)
+
+    await here.turns(4)
+
+    assert [len(ids) for ids in here.counted.calls] == [50, 50]
+    assert here.counted.lists == 2
+    await here.turns(12)
+    assert [len(ids) for ids in here.counted.calls] == [50, 50, 20]
+    assert sorted(here.cloud.terminated) == sorted(f"i{each}" for each in range(120)), "each once"
+
+
+async def test_a_node_that_cannot_be_read_holds_up_none_of_the_others() -> None:
+    here = Many(3, limit=20)
+    await here.turns(1)
+    here.api.errors["list"] = [ValueError("Expected `str`, got `int` - at `$.metadata.name`")]
+
+    await here.turns(1)
+
+    assert here.counted.calls == [["i1", "i2"]]
+
+
+async def test_what_a_pool_that_is_gone_left_is_not_touched() -> None:
+    here = Setting()
+    here.api.remove("capacitypools", "p")
 
     await here.turns()
 
     assert not here.cloud.terminated
+    assert not here.node().spec.unschedulable
 
 
 class DeadCloud(fake_api.FakeCloud):
