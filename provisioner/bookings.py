@@ -60,7 +60,7 @@ class BookingReconciler:
         self._state, self._client, self._recorder, self._now = state, client, recorder, now
         self._pace = pace or Pace(state.settings.terminations_per_minute)
         self._search = Search(state, client, recorder, now, asked)
-        self.observer = Observer(state, client, self._search, now)
+        self.observer = Observer(state, client, now, self._search.sought)
         self._terms = terms(state.settings)
 
     async def reconcile(self, name: str) -> Result:

@@ -17,7 +17,7 @@ from provisioner.closing import closed
 from provisioner.clouds.base import Cloud, CloudError, Instance
 from provisioner.inspecting import Inspector
 from provisioner.offerings import ends
-from provisioner.search import Search
+from provisioner.slots import Sought
 from provisioner.state import BOOKINGS_BY_GIVER, CLASS, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import LIVE, Observed, Owner
 from provisioner.view import View, take
@@ -34,11 +34,18 @@ class _List:
     instances: Mapping[str, Instance]
 
 
+def not_sought(_booking: str, seconds: int) -> Sought:
+    """Nobody looks for nodes in place of lost ones."""
+    return Sought(seconds=seconds)
+
+
 class Observer:
     """Looks at the world for bookings. Lists of clouds are kept for a moment; `forget` after each call that changes something."""
 
-    def __init__(self, state: State, client: Client, search: Search, now: Callable[[], datetime]) -> None:
-        self._state, self._client, self._search, self._now = state, client, search, now
+    def __init__(
+        self, state: State, client: Client, now: Callable[[], datetime], sought: Callable[[str, int], Sought] = not_sought
+    ) -> None:
+        self._state, self._client, self._now, self._sought = state, client, now, sought
         self._lists: dict[str, _List] = {}
         state.pods.add_index(PODS_BY_BOOKING, lambda pod: marks.bookings_on(pod.spec.node_selector))
         self._inspector = Inspector(state, now)
@@ -66,7 +73,7 @@ class Observer:
             on_node_loss=self._on_node_loss(booking),
             claimed=transfer.claimed(booking.metadata.name, self._state.bookings.by(BOOKINGS_BY_GIVER, booking.metadata.name)),
             wanted=booking.status.phase == transfer.GIVES and any(map(_waits, self._state.requests.values())),
-            sought=self._search.sought(booking.metadata.name, self._search_seconds(booking)),
+            sought=self._sought(booking.metadata.name, self._search_seconds(booking)),
         )
 
     def forget(self, booking: str) -> None:
