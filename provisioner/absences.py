@@ -115,10 +115,16 @@ def left_silent(view: View) -> set[str]:
     return {node.name for node in _former(view) if not node.ready}
 
 
-def came_back(view: View) -> tuple[str, ...]:
-    """Those that were given up for lost and are well again, without pods of the booking."""
-    well = (node for node in _former(view) if node.ready and node.verdict is not Verdict.SICK and not node.notice)
-    return tuple(node.name for node in well if not (node.quarantined or view.seen.consumers.get(node.name)))
+def released(view: View) -> tuple[str, ...]:
+    """Those that were given up for lost and that the booking lets go of, without pods of it: they are well again, or quarantined,
+    and then their pool's to end.
+    """
+    free = (node for node in _former(view) if not view.seen.consumers.get(node.name))
+    return tuple(node.name for node in free if node.quarantined or _well(node))
+
+
+def _well(node: SeenNode) -> bool:
+    return node.ready and node.verdict is not Verdict.SICK and not node.notice
 
 
 def _former(view: View) -> Iterator[SeenNode]:

@@ -12,6 +12,6 @@ def stand_in(view: View) -> Step | None:
 
 
 def let_go(view: View) -> Step | None:
-    """Take the marks off nodes that were given up for lost and are well again without pods of the gang."""
-    names = absences.came_back(view)
+    """Take the marks off nodes that were given up for lost and are well again, or quarantined, without pods of the gang."""
+    names = absences.released(view)
     return Unmark(names) if names else None

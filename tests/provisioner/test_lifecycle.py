@@ -828,6 +828,22 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         "quarantine",
         Quarantine(("a",)),
     ),
+    "once it is, nothing but pods holds it: it is its pool's to end": (
+        FORMER,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("a", ready=False, verdict=Verdict.WAITING, quarantined=True), node("b"), owner=Owner.ADMITTED),
+        60,
+        "let-go",
+        Unmark(("a",)),
+    ),
+    "but pods do": (
+        FORMER,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("a", ready=False, quarantined=True), node("b"), owner=Owner.ADMITTED, consumers={"a": 1}),
+        60,
+        "keep-watch",
+        Wait(60),
+    ),
     "a node that stands in and was filled before it was marked is given up": (
         STANDING_IN,
         status("Provisioned", provisioned_at=AT, first_pod_at=AT),
