@@ -27,7 +27,7 @@ def installed(controlplane: ControlPlane) -> Iterator[ControlPlane]:
     parts = [part for part in built(controlplane, CONFIG / "default") if part["kind"] not in ("Deployment", "ConfigMap")]
     controlplane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=listed(parts))
     yield controlplane
-    controlplane.kubectl("delete", "validatingadmissionpolicybinding", "corral-booked-room")
+    controlplane.kubectl("delete", "validatingadmissionpolicybinding", "corral-booked-room", "corral-own-templates")
 
 
 def built(plane: ControlPlane, folder: Path) -> list[Json]:
@@ -268,6 +268,30 @@ def test_pods_from_before_the_policy_can_still_be_written_to(kubectl: Kubectl, p
     assert "patched" in kubectl("patch", "pod", body["metadata"]["name"], "-n", policy, "--type=merge", "-p", orphan)
 
 
-def test_the_policy_has_no_type_errors(installed: ControlPlane) -> None:
-    seen = json.loads(installed.kubectl("get", "validatingadmissionpolicy", "corral-booked-room", "-o", "json"))
+@pytest.mark.parametrize("name", ["corral-booked-room", "corral-own-templates"])
+def test_a_policy_has_no_type_errors(installed: ControlPlane, name: str) -> None:
+    seen = json.loads(installed.kubectl("get", "validatingadmissionpolicy", name, "-o", "json"))
     assert seen["status"].get("typeChecking", {}).get("expressionWarnings", []) == []
+
+
+# --- what health checks run -----------------------------------------------------------------------------------------------
+
+ADMISSION = f"--as=system:serviceaccount:{SYSTEM}:corral-admission"
+
+
+def template(namespace: str) -> str:
+    meta = {"name": "nccl-pair", "namespace": namespace}
+    spec = {"containers": [{"name": "main", "image": "x"}]}
+    return json.dumps({"apiVersion": "v1", "kind": "PodTemplate", "metadata": meta, "template": {"spec": spec}})
+
+
+@pytest.mark.parametrize("verb", ["create", "replace", "delete"])
+def test_admission_leaves_the_templates_of_health_checks_alone(policy: str, kubectl: Kubectl, verb: str) -> None:
+    """In its own namespace; elsewhere it writes them for workloads."""
+    for namespace in (SYSTEM, policy):
+        if verb != "create":
+            kubectl("apply", "-f", "-", stdin=template(namespace))
+    assert "podtemplate" in kubectl(verb, ADMISSION, "--dry-run=server", "-f", "-", stdin=template(policy))
+    with pytest.raises(ControlPlaneError, match="admission writes no PodTemplates in Corral's own namespace"):
+        kubectl(verb, ADMISSION, "--dry-run=server", "-f", "-", stdin=template(SYSTEM))
+    kubectl("delete", "--ignore-not-found", "-f", "-", stdin=template(SYSTEM))
