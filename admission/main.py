@@ -27,6 +27,8 @@ from runtime.settings import load
 from runtime.store import Key, Object, key_of
 
 NAME = "corral-admission"
+ANSWERED = 1
+"""Priority of workloads whose request has news, over those that only begin: what is secured costs money until they run."""
 
 
 async def run(config_path: str) -> None:
@@ -89,7 +91,7 @@ def _workloads(reconciler: Workloads, stores: Stores, workers: int) -> Controlle
         return (key_of(each) for each in stores.workloads.by(BY_MAKER, maker.metadata.uid) if begins(each))
 
     controller.watch(stores.workloads, lambda each: [key_of(each)] if each.status.admission_checks else [])
-    controller.watch(stores.requests, _workload_of)
+    controller.watch(stores.requests, _workload_of, priority=ANSWERED)
     controller.watch(stores.checks, unadmitted)
     controller.watch(stores.policies, unadmitted)
     controller.watch(stores.configs, unadmitted)

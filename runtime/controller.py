@@ -68,19 +68,19 @@ class Controller(Generic[K]):
         """Asks for a reconcile of `key`, `after` seconds from now."""
         self.queue.add(key, priority=priority, after=after)
 
-    def watch(self, store: Store[T], keys: Callable[[T], Iterable[K]]) -> None:
+    def watch(self, store: Store[T], keys: Callable[[T], Iterable[K]], *, priority: int = 0) -> None:
         """Changes in the store enqueue the keys of the old and of the new object. All objects that are there when the controller
-        starts are enqueued too, with low priority; before that (in a follower) changes only fill the store."""
+        starts are enqueued too, after everything fresh; before that (in a follower) changes only fill the store."""
 
         def changed(old: T | None, new: T | None) -> None:
             if self._running:
                 for key in _union(keys, old, new):
-                    self.enqueue(key, priority=0 if store.synced.is_set() else AFTER_RESTART)
+                    self.enqueue(key, priority=priority + (0 if store.synced.is_set() else AFTER_RESTART))
 
         def seed() -> None:
             for item in store.values():
                 for key in keys(item):
-                    self.enqueue(key, priority=AFTER_RESTART)
+                    self.enqueue(key, priority=priority + AFTER_RESTART)
 
         store.on_change(changed)
         self._seeds.append(seed)

@@ -8,10 +8,12 @@ from msgspec import structs
 
 from admission import main
 from admission.settings import AdmissionSettings
+from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.makers import JobSet
 from kube.meta import OwnerReference, decode
 from kube.queued_pods import QueuedPod
+from kube.request_marks import WORKLOAD
 from runtime.client import Client
 from runtime.controller import DONE
 from runtime.store import Store, key_of
@@ -53,6 +55,42 @@ async def test_who_makes_the_pods_wakes_the_workload_that_waits_for_it(kind: str
         stores[plural].put(key_of(made), made)
     await asyncio.sleep(1)
     assert keys == [("team", "of-a")]
+    controller.stop()
+    await running
+
+
+async def test_a_workload_whose_request_is_answered_goes_before_those_that_begin() -> None:
+    manager = main.build(AdmissionSettings(workers=1), Client(Wire()))
+    stores: dict[str, Store[Any]] = {each.resource.plural: each.store for each in manager._reflectors}
+    [controller] = [each for each in manager._controllers if each.name == "workloads"]
+    keys: list[Any] = []
+
+    async def seen(key: Any) -> Any:
+        keys.append(key)
+        await asyncio.sleep(1)
+        return DONE
+
+    controller._reconcile = seen
+    running = asyncio.create_task(controller.run())
+    for store in stores.values():
+        store.synced.set()
+    await asyncio.sleep(1)
+    for name in "abc":
+        begins = workload(name=name)
+        stores["workloads"].put(key_of(begins), begins)
+    marks = {"namespace": "team", "name": "of-c", "annotations": {WORKLOAD: "c"}}
+    stores["provisioningrequests"].put(
+        ("team", "of-c"),
+        decode(
+            {
+                "metadata": marks,
+                "spec": {"provisioningClassName": "gang.corral.dev", "podSets": [{"podTemplateRef": {"name": "t"}, "count": 1}]},
+            },
+            ProvisioningRequest,
+        ),
+    )
+    await asyncio.sleep(9)
+    assert [name for _, name in keys] == ["c", "a", "b"]
     controller.stop()
     await running
 
