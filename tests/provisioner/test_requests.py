@@ -17,7 +17,7 @@ from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder
 from tests.conftest import WallClock
-from tests.provisioner.make import RACK, check, known, machine, policy, pool, template, workload
+from tests.provisioner.make import RACK, check, known, machine, policy, pool, source, template, workload
 from tests.provisioner.world_of_requests import Events, World
 
 pytestmark = pytest.mark.looptime
@@ -71,6 +71,21 @@ async def test_a_pool_that_is_paused_while_a_plan_is_made_is_not_booked(world: P
     await world.turn()
     assert world.bookings() == []
     assert world.said()["Provisioned"] == ("False", "GangIncomplete")
+
+
+@pytest.mark.parametrize(("replaced", "booked"), [pytest.param(0, 1, id="none"), pytest.param(1, 0, id="one")])
+async def test_a_plan_is_judged_again_when_a_lost_node_was_replaced_while_it_was_made(
+    world: Planning, replaced: int, booked: int
+) -> None:
+    def slowly(*asked: Any) -> Any:
+        world.state.replaced += replaced
+        world.add(pool("p", source(maxNodes=1)))
+        return plan(*asked)
+
+    world.planner = Planner(world.state, world, cast("Recorder", world.events), world.clock, slowly)
+    world.ask()
+    await world.turn()
+    assert len(world.bookings()) == booked
 
 
 async def test_a_gang_that_breaks_the_planner_holds_up_no_other(world: Planning) -> None:

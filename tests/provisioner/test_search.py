@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from capacity.model import ZONE, Gang, PodSet
+from capacity.plan import plan
 from capacity.requirements import Toleration
 from kube.pools import POOL_LABEL
+from provisioner import search
 from provisioner.acceptance import Accepted
 from provisioner.clouds.base import InstanceState, ZoneStock
 from provisioner.parameters import terms
@@ -15,7 +17,7 @@ from provisioner.state import Known
 from tests.provisioner import fake_api
 from tests.provisioner.make import inventory, policy
 from tests.provisioner.test_bookings import KEY, Setting
-from tests.provisioner.world import purchase
+from tests.provisioner.world import booking, purchase
 
 pytestmark = pytest.mark.looptime
 RACK = "topology.corral.dev/rack"
@@ -195,6 +197,14 @@ async def test_two_bookings_that_lose_a_machine_keep_to_the_limit_together() -> 
     here.api.put("bookings", {**raw, "metadata": meta, "spec": {**raw["spec"], "attempt": 2}, "status": status})
     here.pool(limits={"onDemandNodes": 1})
     here.api.lag.add("bookings")
+    here.reconciler.observer.forget("b")
+    at_once = here.api.replace
+
+    async def slowly(*asked: Any, **more: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.1)
+        return await at_once(*asked, **more)
+
+    here.api.replace = slowly  # type: ignore[method-assign]
     for _ in range(30):
         here.hear()
         await asyncio.gather(here.reconciler.reconcile("b"), here.reconciler.reconcile("c"))
@@ -202,3 +212,32 @@ async def test_two_bookings_that_lose_a_machine_keep_to_the_limit_together() -> 
         await asyncio.sleep(5)
         assert sum(each.state is InstanceState.RUNNING for each in here.cloud.machines.values()) <= 1
     assert len(here.cloud.machines) == 2, "neither was replaced"
+
+
+async def test_a_node_that_another_booking_takes_while_it_is_looked_for_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Losing(stock=0, nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    here.node("b")
+    raw = here.api.objects["bookings", "", "b"]
+
+    def beaten(*asked: Any) -> Any:
+        other = booking(nodes=("b",)).to_json()
+        here.api.put("bookings", {**other, "metadata": {**raw["metadata"], "name": "x", "uid": "x-uid"}})
+        return plan(*asked)
+
+    monkeypatch.setattr(search, "plan", beaten)
+    await here.run(LOST)
+    assert here.taken == ["a"]
+
+
+async def test_spares_are_for_what_was_lost() -> None:
+    here = Losing(stock=0, nodes=("a",))
+    spare = {"name": "res", "capacityType": "reserved", "reservationIDs": ["cr-1"], "spareNodes": 8}
+    here.pool(sources=[spare])
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    await here.run(LOST)
+    assert [name.startswith("p/res/cr-1/east/") for name in here.bought] == [True]
