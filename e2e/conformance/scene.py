@@ -79,9 +79,11 @@ def _said(cluster: Cluster, entry: Json) -> bool:
     return True
 
 
-def by_hand(cluster: Cluster, *pod_sets: Json, name: str = "by-hand", annotations: dict[str, str] | None = None) -> None:
-    """A Workload that no job stands behind."""
-    item = made(KUEUE, "Workload", name, cluster.namespace, spec={"queueName": "queue", "podSets": list(pod_sets)})
+def by_hand(
+    cluster: Cluster, *pod_sets: Json, name: str = "by-hand", annotations: dict[str, str] | None = None, **more: Any
+) -> None:
+    """A Workload that no job stands behind; `more` are further fields of its spec."""
+    item = made(KUEUE, "Workload", name, cluster.namespace, spec={"queueName": "queue", "podSets": list(pod_sets), **more})
     item["metadata"]["annotations"] = annotations or {}
     cluster.apply(item)
 
@@ -125,10 +127,10 @@ def quota(cluster: Cluster, gpus: int) -> None:
     cluster.api.merge(resources.CLUSTER_QUEUES, "", cluster.namespace, {"spec": {"resourceGroups": spec["resourceGroups"]}})
 
 
-def second_check(cluster: Cluster) -> str:
-    """The name of another check of ours with the same policy, active."""
+def second_check(cluster: Cluster, policy: str = "") -> str:
+    """The name of another check of ours, active, with the same policy or the one that is named."""
     name = f"{cluster.namespace}-second"
-    parameters = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": cluster.namespace}
+    parameters = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": policy or cluster.namespace}
     cluster.apply(made(KUEUE, "AdmissionCheck", name, spec={"controllerName": "corral.dev/capacity", "parameters": parameters}))
     eventually(lambda: any(each["status"] == "True" for each in conditions(cluster, name)))
     return name

@@ -244,7 +244,7 @@ def test_the_end_of_one_workload_is_not_anothers(cluster: Cluster) -> None:
     eventually(lambda: cluster.is_true("Admitted"))
 
 
-@pytest.mark.row("3.3-05", "3.3-06", "3.3-11", "3.3-12", "3.4-17")
+@pytest.mark.row("3.3-12", "3.4-17")
 def test_a_change_reaches_the_checks_and_workloads_that_it_concerns(cluster: Cluster) -> None:
     """Two checks: one refers to a config, the other to a policy. Two workloads wait for both; only one check ever changes."""
     managed(cluster)
