@@ -20,7 +20,7 @@ FAILING = (State.RETRY, State.REJECTED)
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A condition to be set True once, for Kueue to act on. `manager` owns it, `event` is told of it.
+    """A condition to be set to `value` once, for Kueue to act on. `manager` owns it, `event` is told of it.
 
     `changes` are those of our own checks, `reset` the checks of other controllers that go back to Pending, all in one write as
     when Kueue evicts: its scheduler passes over a workload with a check in Retry and doesn't look again when that alone changes
@@ -34,6 +34,7 @@ class Push:
     event: str
     changes: Mapping[str, Change] = field(default_factory=dict)
     reset: tuple[AdmissionCheckState, ...] = ()
+    value: bool = True
 
 
 def push(workload: Workload, own: Sequence[AdmissionCheckState]) -> Push | None:
@@ -41,7 +42,9 @@ def push(workload: Workload, own: Sequence[AdmissionCheckState]) -> Push | None:
     over = workload.finished or workload.metadata.deletion_timestamp is not None
     if not own or over or not workload.spec.active or workload.admitted:
         return None
-    return _early_eviction(workload, own) if workload.quota_reserved else _reactivation(workload)
+    if workload.quota_reserved:
+        return _early_eviction(workload, own)
+    return _reactivation(workload) or _second_look(workload, own)
 
 
 def _early_eviction(workload: Workload, own: Sequence[AdmissionCheckState]) -> Push | None:
@@ -83,3 +86,16 @@ def _reactivation(workload: Workload) -> Push | None:
     if requeued is None or requeued.status != "False" or requeued.reason != REJECTED:
         return None
     return Push("Requeued", "Reactivated", "The workload was reactivated", "corral-admission-reactivation", "Reactivated")
+
+
+def _second_look(workload: Workload, own: Sequence[AdmissionCheckState]) -> Push | None:
+    """A check of ours failed under a quota that then went without an eviction, as it does when the queue is put on hold
+    (v0.17.0, workload_controller.go reconcileOnClusterQueueActiveState). If that was resumed while we were away, Kueue has passed
+    over the workload. As after an eviction it is told that the workload waits for its backoff: it requeues it then, at once where
+    none is noted. While the condition is False for whatever reason, it has a look of its own ahead.
+    """
+    requeued = workload.condition("Requeued")
+    if not any(each.state in FAILING for each in own) or (requeued and requeued.status == "False"):
+        return None
+    changes, message = _put_back(workload, own), "The attempt failed, and its quota is gone: it is tried again"
+    return Push("Requeued", "AdmissionCheck", message, "corral-admission-reset", "CheckReset", changes, value=False)

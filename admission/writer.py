@@ -73,7 +73,7 @@ async def write_push(client: Client, workload: Workload, own: Sequence[Admission
     """
     condition = {
         "type": push.condition,
-        "status": "True",
+        "status": str(push.value),
         "reason": push.reason,
         "message": push.message,
         "lastTransitionTime": timestamp(now),

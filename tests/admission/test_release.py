@@ -74,7 +74,6 @@ def test_what_others_said_of_this_reservation_goes_with_it() -> None:
         pytest.param(waiting(own=entry()), id="pending"),
         pytest.param(waiting(own=entry(state="Ready")), id="ready"),
         pytest.param(waiting(own=entry(state="Rejected")), id="rejected"),
-        pytest.param(waiting(conditions=()), id="no quota"),
         pytest.param(waiting(conditions=(RESERVED, condition("Evicted"))), id="evicted"),
         pytest.param(waiting(conditions=(RESERVED, condition("Admitted"))), id="runs"),
         pytest.param(waiting(conditions=(RESERVED, condition("Finished"))), id="finished"),
@@ -122,6 +121,45 @@ def test_active_again_after_rejected() -> None:
     ],
 )
 def test_not_reactivated(given: Workload) -> None:
+    assert pushed(given) is None
+
+
+LEFT = RETRY | {"retryCount": 1}
+REQUEUED = condition("Requeued")
+
+
+@pytest.mark.parametrize(
+    ("own", "conditions", "retries"),
+    [
+        pytest.param(LEFT, (condition("QuotaReserved", "False"),), 2, id="Retry"),
+        pytest.param(LEFT, (), 2, id="Retry, before any quota that is told of"),
+        pytest.param(LEFT, (REQUEUED,), 2, id="Retry, requeued after an earlier attempt"),
+        pytest.param(entry(state="Rejected"), (condition("QuotaReserved", "False"),), None, id="Rejected"),
+    ],
+)
+def test_kueue_looks_again_at_what_it_passed_over_while_we_were_away(
+    own: Json, conditions: tuple[Json, ...], retries: int | None
+) -> None:
+    """A queue on hold takes the quota back without an eviction, and leaves the checks as they are."""
+    found = pushed(waiting(own=own, conditions=conditions, at=""))
+    assert found is not None
+    assert (found.condition, found.value, found.reason, found.reset) == ("Requeued", False, "AdmissionCheck", ())
+    assert found.changes == {"capacity": Change(State.PENDING, "Waiting for quota", retries=retries)}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(
+            waiting(own=LEFT, conditions=(condition("Requeued", "False"),)), id="a backoff: Kueue looks when it is over"
+        ),
+        pytest.param(waiting(own=LEFT, conditions=(condition("Finished"),)), id="finished"),
+        pytest.param(waiting(own=LEFT, conditions=(), active=False), id="not active"),
+        pytest.param(waiting(own=entry(state="Ready"), conditions=()), id="Ready is not passed over"),
+        pytest.param(waiting(own=entry(), conditions=()), id="Pending"),
+    ],
+)
+def test_kueue_is_not_made_to_look_again(given: Workload) -> None:
     assert pushed(given) is None
 
 
