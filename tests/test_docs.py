@@ -31,6 +31,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "designs").glob
 NO_REASONS = {"Attempt", "FirstAttemptAt", "LastError", "NodesByPodSet", "CostPerHour", "Room", "View", "Memo"}
 NO_REASONS |= {"Exists", "NoSchedule", "PreferNoSchedule", "QuotaReserved", "Planning", "DeactivationTarget"}
 NO_REASONS |= {"Finished", "WorkloadSliceReplaced", "Complete", "ReplicaSet", "ReplicationController"}
+NO_REASONS |= {"BadRequest", "DisruptionTarget", "Ignore", "NoExecute"}
 WORD = re.compile(r"[A-Z][a-z]+([A-Z][a-z]+)*")
 OUR_KEY = re.compile(r"corral\.dev/[a-z-]+")
 NO_KEYS = {"corral.dev/v", "corral.dev/provisioner"}  # API versions, the reporter of events
