@@ -1,6 +1,6 @@
 """`python -m tests.faults --runs 2000 --seed 1`: every single fault, then so many pairs and triples.
 
-Failures are told shrunk, ready for test_scripts.py. The exit code is 1 if any invariant broke.
+Failures are told shrunk, ready for test_scripts.py, and how far it is on stderr. The exit code is 1 if any invariant broke.
 """
 
 # ruff: noqa: T201  a program that talks
@@ -8,39 +8,75 @@ Failures are told shrunk, ready for test_scripts.py. The exit code is 1 if any i
 import argparse
 import gc
 import itertools
-import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tests.faults.explore import Play, combinations, shrunk, singles, summary
-from tests.faults.kinds import KNOWN
+from tests.faults import report
+from tests.faults.branches import walk
+from tests.faults.explore import Play, combinations, shrunk, singles
+from tests.faults.report import Report
 from tests.faults.scenes import SCENES
-from tests.faults.stage import Outcome, play
+from tests.faults.stage import Outcome
 
 MOST_TOLD = 20
-BATCH = 10
+BATCH = 150
+"""Plays of one scene that share their beginning in one process."""
+OFTEN = 30.0
+"""Seconds between two writings of the results."""
 
 
 def settle() -> None:
     """A run leaves little garbage beside the modules' own hundred thousand objects, which needn't be looked at again."""
+    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 
 
-def one(each: Play) -> Outcome:
-    return play(*each)
+def batches(plays: Iterable[Play]) -> list[list[Play]]:
+    """Plays of one scene each."""
+    by_scene: dict[str, list[Play]] = {}
+    for each in plays:
+        by_scene.setdefault(each[0], []).append(each)
+    return [found[at : at + BATCH] for found in by_scene.values() for at in range(0, len(found), BATCH)]
 
 
-def played(plays: Iterable[Play], processes: int) -> Iterator[Outcome]:
-    if processes == 1:
-        settle()
-        yield from map(one, plays)
-        return
+def walked(batch: list[Play]) -> list[Outcome]:
+    return list(walk(batch[0][0], [faults for _, faults in batch]))
+
+
+def played(todo: list[list[Play]], processes: int) -> Iterator[list[Outcome]]:
     with ProcessPoolExecutor(processes, initializer=settle) as pool:
-        yield from pool.map(one, plays, chunksize=BATCH)
+        yield from pool.map(walked, todo)
+
+
+def tell(outcome: Outcome) -> None:
+    least = shrunk(outcome)
+    print(f"play({least.scene!r}, {[tuple(each) for each in least.faults]})")
+    print("\n".join(f"  {words}" for words in least.broken), flush=True)
+
+
+def sweep(todo: list[list[Play]], options: argparse.Namespace) -> Report:
+    found, began, written = Report(), time.monotonic(), 0.0
+    total = sum(map(len, todo))
+    asked = {name: getattr(options, name) for name in ("runs", "seed", "most", "call")}
+    asked["scenes"] = options.scene or sorted(SCENES)
+    for outcomes in played(todo, options.processes):
+        for outcome in outcomes:
+            found.add(outcome)
+            if outcome.broken and found.broken <= MOST_TOLD:
+                tell(outcome)
+        took, done = time.monotonic() - began, found.runs.total()
+        left = took / done * (total - done)
+        print(
+            f"{done} of {total} runs, {done / took:.1f} a second, {left / 60:.0f} min left: {found}", file=sys.stderr, flush=True
+        )
+        if options.out and (took - written > OFTEN or done == total):
+            written = took
+            report.write(options.out, found.figures(asked, took, whole=done == total))
+    return found
 
 
 def main() -> int:
@@ -52,29 +88,14 @@ def main() -> int:
     parser.add_argument(
         "--call", default="", help="single faults at calls whose name begins with this alone, as in 'cloud launch'"
     )
-    parser.add_argument("--out", type=Path, help="file for the counts, as JSON")
+    parser.add_argument("--out", type=Path, help="file for the counts, as JSON; beside it a page of the same name, .md")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    began = time.monotonic()
+    settle()
     alone = itertools.chain.from_iterable(singles(scene, options.most, options.call) for scene in options.scene or sorted(SCENES))
-    outcomes, broken = [], []
-    for outcome in played(itertools.chain(alone, combinations(options.runs, options.seed)), options.processes):
-        outcomes.append(outcome)
-        if outcome.broken:
-            broken.append(outcome)
-            if len(broken) <= MOST_TOLD:
-                least = shrunk(outcome)
-                print(f"play({least.scene!r}, {[tuple(each) for each in least.faults]})")
-                print("\n".join(f"  {words}" for words in least.broken), flush=True)
-    print(f"{len(outcomes) / (time.monotonic() - began):.1f} runs a second", file=sys.stderr)
-    print(summary(outcomes))
-    if options.out:
-        asked = {"runs": options.runs, "seed": options.seed, "most": options.most, "scenes": options.scene or sorted(SCENES)}
-        found = dict(part.split("=") for part in summary(outcomes).split())
-        options.out.write_text(
-            json.dumps({"asked": asked, "listed_calls": len(KNOWN), **found}, indent=2) + "\n", encoding="utf-8"
-        )
-    return 1 if broken else 0
+    found = sweep([*batches(alone), *batches(combinations(options.runs, options.seed))], options)
+    print(found)
+    return 1 if found.broken else 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ OVER = ("done", "cancelled", "gave up")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for and when, in seconds from the start. `cancel`: its owner deletes it; None: it runs for `run` seconds."""
+    """What is asked for and when, in seconds from the start. `cancel`: its owner stops it then, or even has its Workload
+    deleted; None: it runs for `run` seconds.
+    """
 
     name: str
     count: int
@@ -25,16 +27,22 @@ class Order:
     run: float = 30.0
     cancel: float | None = None
     tries: int = 6
+    delete: bool = False
     priority: int = 0
 
 
 class Gang:
-    """One workload. `state`: new, asked, ready, admitted, running, waiting (between two attempts), or one of OVER."""
+    """One workload. `state`: new, asked, ready, admitted, running, waiting (between two attempts), or one of OVER.
+
+    Pods that run and are lost come back on other nodes of its booking, and all of them begin anew then.
+    """
 
     def __init__(self, order: Order, objects: Objects, now: Callable[[], datetime]) -> None:
         self.order, self.objects, self._now = order, objects, now
         self.state, self.since, self.attempt = "new", 0.0, 0
         self.ran = 0
+        self.quota_lost: float | None = 0.0
+        """Since when its quota is gone, in seconds from the start; None while it has some."""
         self.problems: list[str] = []
 
     @property
@@ -49,8 +57,7 @@ class Gang:
     def step(self, at: float) -> None:
         """Once a second; `at` is in seconds from the start."""
         order = self.order
-        if order.cancel is not None and at >= order.cancel and self.state not in OVER:
-            self._end("cancelled", at)
+        self._disturb(at)
         waited = at - self.since
         match self.state:
             case "new" if at >= order.at:
@@ -64,9 +71,21 @@ class Gang:
                 self._move("admitted", at)
             case "admitted" if waited >= NOTICE:
                 self._bind(at)
+            case "running" if len(self.pods()) < order.count:
+                self._restart(at)
             case "running" if waited >= order.run:
                 self.ran += 1
                 self._end("done", at)
+
+    def _disturb(self, at: float) -> None:
+        """Its owner, or Kueue when capacity is revoked, ends what goes on."""
+        order = self.order
+        if order.cancel is not None and at >= order.cancel and self.state not in OVER:
+            self._end("cancelled", at)
+            if order.delete:
+                self.objects.remove("workloads", (TEAM, order.name))
+        if self.holds and self.conditions().get("CapacityRevoked") == "True":
+            self._evict(at)
 
     def conditions(self) -> dict[str, str]:
         """Of its present request: status by type."""
@@ -83,6 +102,7 @@ class Gang:
             meta = {"name": self.order.name, "namespace": TEAM}
             self.objects.put("workloads", {"metadata": meta, "spec": spec, "status": {}})
         self._set_workload(QuotaReserved="True", Admitted="False", Evicted="False")
+        self.quota_lost = None
         uid = self.objects.get("workloads", self.order.name, TEAM)["metadata"]["uid"]  # type: ignore[index]
         self.objects.put("podtemplates", pod_template(self.request, self.order.name, uid))
         tpl = self.objects.get("podtemplates", self.request, TEAM)["metadata"]["uid"]  # type: ignore[index]
@@ -99,11 +119,13 @@ class Gang:
     def _evict(self, at: float) -> None:
         """Quota is lost; Kueue tries again later."""
         self._give_back(Evicted="True", QuotaReserved="False", Admitted="False")
+        self.quota_lost = at
         self._move("waiting" if self.attempt < self.order.tries else "gave up", at)
 
     def _end(self, state: str, at: float) -> None:
         if self.state != "new":
             self._give_back(**({"Finished": "True"} if state == "done" else {"QuotaReserved": "False", "Admitted": "False"}))
+            self.quota_lost = at
         self._move(state, at)
 
     def _give_back(self, **conditions: str) -> None:
@@ -116,13 +138,26 @@ class Gang:
 
     def _bind(self, at: float) -> None:
         """The scheduler finds room for each pod, one after the other, or the promise was broken."""
-        free = [each for each in self.nodes() if _fits(each) and not self._taken(each["metadata"]["name"])]
+        free = self._free()
         if len(free) < self.order.count:
             self.problems.append(f"{self.order.name} was admitted, but {len(free)} of {self.order.count} pods can be bound")
-        key = self.key()
-        for number, node in enumerate(free[: self.order.count]):
-            self.objects.put("pods", pod(f"{self.request}-{number}", node["metadata"]["name"], {key: "true"}))
+        self._place(free)
         self._move("running", at)
+
+    def _free(self) -> list[str]:
+        names = [each["metadata"]["name"] for each in self.nodes() if _fits(each)]
+        return [name for name in names if not self._taken(name)]
+
+    def _place(self, nodes: list[str]) -> None:
+        """Binds the pods that are missing, as far as these nodes go."""
+        there = {each["metadata"]["name"] for each in self.pods()}
+        missing = [name for number in range(self.order.count) if (name := f"{self.request}-{number}") not in there]
+        for name, node in zip(missing, nodes, strict=False):
+            self.objects.put("pods", pod(name, node, {self.key(): "true"}))
+
+    def _restart(self, at: float) -> None:
+        self._place(self._free())
+        self.since = at
 
     def key(self) -> str:
         """The label key of its booking."""

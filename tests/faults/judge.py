@@ -1,22 +1,24 @@
 """What must always hold (design.md), looked at while a run goes on and when all is quiet."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from provisioner.clouds.base import Order
 from provisioner.clouds.simulated.records import Machine
-from provisioner.steps import BEFORE
+from provisioner.state import TAG_BOOKING
 from tests.faults.cloud import running
 from tests.faults.gangs import OVER, TEAM, Gang, _fits
+from tests.faults.jobs import HOME
+from tests.faults.neighbours import FOREIGN
 from tests.faults.objects import Body, Change
+from tests.faults.spending import Spending, buying
+from tests.faults.wire import Process
 
 if TYPE_CHECKING:
     from tests.faults.stage import Stage
 
 BOOKED = "corral.dev/booked"
 SUFFIX = ".booking.corral.dev/"
-TAG_BOOKING = "corral.dev/booking"
+KNOWN = {"Accepted", "Provisioned", "Failed", "BookingExpired", "CapacityRevoked"}
 
 
 class Judge:
@@ -24,14 +26,18 @@ class Judge:
 
     def __init__(self, stage: "Stage") -> None:
         self.stage, self.broken = stage, list[str]()
+        self.spending = Spending(stage, self.say)
         self._before: dict[str, Body] = {}
+        self._foreign: list[Body | None] = []
 
     def begin(self) -> None:
         self._before = {each["metadata"]["name"]: each for each in self.stage.objects.bodies("nodes")}
         self.stage.objects.told.append(self._changed)
-        self.stage.cloud.before_launch = self._launching
-        self.stage.cloud.after_launch = self._launched
+        self._foreign = [self.stage.objects.get(*each) for each in FOREIGN]
+        self.stage.cloud.before_launch = self.spending.launching
+        self.stage.cloud.after_launch = self.spending.launched
         self.stage.cloud.before_end = self._ending
+        self.stage.server.before_evict = self._evicting
 
     def say(self, words: str) -> None:
         if words not in self.broken:
@@ -40,8 +46,21 @@ class Judge:
     # --- while it goes on ---
 
     def _changed(self, change: Change) -> None:
-        if change.plural == "provisioningrequests" and change.new:
-            self._told(change.old.body if change.old else {}, change.new.body)
+        if change.new is None:
+            return
+        match change.plural:
+            case "provisioningrequests":
+                self._told(change.old.body if change.old else {}, change.new.body)
+            case "bookings" if change.old is None:
+                self.spending.booked(change.new.body)
+            case "capacitypools":
+                self.spending.pool_changed(change.new.body)
+
+    def acting(self, process: Process, call: str) -> None:
+        """No leader acts after its time: when it makes a call the lease is its own."""
+        lease = next(self.stage.objects.bodies("leases"), None)
+        if self.stage.scene.replicas > 1 and (lease is None or lease["spec"]["holderIdentity"] != process.identity):
+            self.say(f"{call} is called by a process that doesn't lead")
 
     def _told(self, old: Body, new: Body) -> None:
         before, after = conditions(old), conditions(new)
@@ -53,6 +72,8 @@ class Judge:
         for gone in ("Failed", "BookingExpired", "CapacityRevoked"):
             if before.get(gone) == "True" and after.get(gone) != "True":
                 self.say(f"request {name} took back {gone}")
+        for words in moved(old, new):
+            self.say(f"request {name}: {words}")
         gang = next((each for each in self.stage.gangs if each.request == name), None)
         if gang and after.get("Provisioned") == "True" and before.get("Provisioned") != "True":
             self._promised(gang, new)
@@ -66,42 +87,21 @@ class Judge:
         if len(sound) < gang.order.count and not expired and not self.stage.lost:
             self.say(f"request {request['metadata']['name']} was promised {gang.order.count} nodes and has {len(sound)}")
 
-    def _launching(self, order: Order) -> None:
-        """Written down before it is done."""
-        booking = self.stage.objects.get("bookings", order.tags[TAG_BOOKING])
-        written = [each["token"] for each in (booking or {}).get("status", {}).get("launches", ())]
-        if order.token not in written:
-            self.say(f"a launch for booking {order.tags[TAG_BOOKING]} was made before it was written down")
-
-    def _launched(self, order: Order) -> None:
-        """Never more machines than were planned, bad ones apart."""
-        name = order.tags[TAG_BOOKING]
-        booking = self.stage.objects.get("bookings", name)
-        if booking is None:
-            return
-        twins = [
-            each for each in self.stage.objects.bodies("bookings") if _buying(each) and _asked_by(each) == _asked_by(booking)
-        ]
-        if len(twins) > 1 and _buying(booking):
-            self.say(f"bookings {' and '.join(each['metadata']['name'] for each in twins)} buy for one request at once")
-        bought = {each["name"]: each["count"] for each in booking["spec"].get("purchases", ())}
-        bad = {each["id"] for each in booking.get("status", {}).get("instances", ()) if each["state"] in ("Bad", "Gone")}
-        alive = Counter(
-            each.order.tags["corral.dev/purchase"]
-            for each in self.stage.cloud.alive()
-            if each.order.tags[TAG_BOOKING] == name and each.id not in bad
-        )
-        for purchase, count in alive.items():
-            if count > bought.get(purchase, 0):
-                self.say(f"booking {name} bought {count} machines of {purchase} where {bought.get(purchase, 0)} were planned")
+    def _evicting(self, pod: Body) -> None:
+        """Nobody is asked to leave but where the machine ends."""
+        node = pod["spec"].get("nodeName", "")
+        if node not in self.stage.lost:
+            self.say(f"pod {pod['metadata']['name']} is evicted from {node}, which nothing takes away")
 
     def _ending(self, ids: Sequence[str]) -> None:
-        """A running job is sacred."""
+        """A running job is sacred, and so is what belongs to others."""
+        if taken := {*ids} - {each.id for each in self.stage.cloud.machines()}:
+            self.say(f"{self.stage.cloud.installation} ends machines of others: {sorted(taken)}")
         for id_ in ids:
             machine = next((each for each in self.stage.cloud.alive() if each.id == id_), None)
             if machine is None:
                 continue
-            if any(pod["spec"].get("nodeName") == id_ for pod in self.stage.objects.bodies("pods")):
+            if any(pod["spec"].get("nodeName") == id_ for pod in self.stage.objects.bodies("pods") if not _checks(pod)):
                 self.say(f"machine {id_} is ended under running pods")
             self._counted_on(machine)
             holder = next(
@@ -115,7 +115,7 @@ class Judge:
         booking = self.stage.objects.get("bookings", machine.order.tags[TAG_BOOKING]) or {}
         status = booking.get("status", {})
         states = {each["id"]: each["state"] for each in status.get("instances", ())}
-        if booking and _buying(booking) and states.get(machine.id, "Launched") in ("Launched", "Joined", "Ready"):
+        if booking and buying(booking) and states.get(machine.id, "Launched") in ("Launched", "Joined", "Ready"):
             self.say(f"machine {machine.id} is ended though booking {machine.order.tags[TAG_BOOKING]} counts on it")
 
     def look(self) -> None:
@@ -124,7 +124,7 @@ class Judge:
             for problem in gang.problems:
                 if not self.stage.lost:
                     self.say(problem)
-            if gang.state == "running" and not self.stage.lost:
+            if gang.state == "running":
                 self._kept(gang)
         for node in self.stage.objects.bodies("nodes"):
             if len(bookings_on(node)) > 1:
@@ -134,8 +134,8 @@ class Judge:
         """Bookings hold: its pods are there, on nodes that keep all others off."""
         for pod in gang.pods():
             node = self.stage.objects.get("nodes", pod["spec"]["nodeName"])
-            if node is None and self.stage.hidden:
-                continue  # it only blinks
+            if pod["spec"]["nodeName"] in self.stage.lost or (node is None and self.stage.hidden):
+                continue  # it ends anyway, or only blinks
             if node is None or not tainted(node) or gang.key() not in node["metadata"].get("labels", {}):
                 self.say(f"node {pod['spec']['nodeName']} of running {gang.order.name} is no longer held")
 
@@ -149,6 +149,9 @@ class Judge:
         for machine in cloud.machines():
             if running(machine, now):
                 found += self._remains(machine, nodes.get(machine.id))
+        for pool in objects.bodies("capacitypools"):
+            counts = {each["id"]: each["booked"] for each in pool.get("status", {}).get("reservations", ())}
+            found += [f"reservation {name} is told to be booked {count} times" for name, count in counts.items() if count]
         for name, before in self._before.items():
             if name not in nodes or _lasting(nodes[name]) != _lasting(before):
                 found.append(f"adopted node {name} isn't as it was")
@@ -168,6 +171,9 @@ class Judge:
     def at_the_end(self) -> None:
         for words in self.left_over():
             self.say(words)
+        for place, before in zip(FOREIGN, self._foreign, strict=True):
+            if self.stage.objects.get(*place) != before:
+                self.say(f"{' '.join(place[:2])} belongs to others and was changed")
         for gang in self.stage.gangs:
             wanted = self.stage.scene.ends.get(gang.order.name, "done")
             if gang.state != wanted:
@@ -181,20 +187,34 @@ def conditions(request: Body) -> dict[str, str]:
     return {each["type"]: each["status"] for each in request.get("status", {}).get("conditions", ())}
 
 
+def moved(old: Body, new: Body) -> list[str]:
+    """What is wrong with how conditions went on: types that nobody knows, a promise never accepted, times that moved alone."""
+    before = {each["type"]: each for each in old.get("status", {}).get("conditions", ())}
+    after = {each["type"]: each for each in new.get("status", {}).get("conditions", ())}
+    found = [f"condition {each} is not one of the API's" for each in after.keys() - KNOWN]
+    if "Provisioned" in after and after["Provisioned"]["status"] == "True" and conditions(new).get("Accepted") != "True":
+        found.append("it is Provisioned and was never Accepted")
+    for name, each in after.items():
+        told = before.get(name)
+        same = told is not None and told["status"] == each["status"]
+        if told and same and told["lastTransitionTime"] != each["lastTransitionTime"]:
+            found.append(f"{name} has another transition time and the same status")
+        if not each["reason"] or each.get("observedGeneration") != new["metadata"]["generation"]:
+            found.append(f"{name} names no reason or not the generation that it is about")
+    return found
+
+
+def _checks(pod: Body) -> bool:
+    """Whether it is a health check's."""
+    return bool(pod["metadata"].get("namespace") == HOME)
+
+
 def bookings_on(node: Body) -> set[str]:
     return {key.partition(SUFFIX)[0] for key in node["metadata"].get("labels", {}) if SUFFIX in key}
 
 
 def tainted(node: Body) -> bool:
     return any(each["key"] == BOOKED for each in node["spec"].get("taints", ()))
-
-
-def _buying(booking: Body) -> bool:
-    return booking.get("status", {}).get("phase", "Marking") in (*BEFORE, "Provisioned")
-
-
-def _asked_by(booking: Body) -> str:
-    return str(booking["spec"]["request"]["uid"])
 
 
 def _sound(node: Body | None) -> bool:

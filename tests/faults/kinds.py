@@ -1,7 +1,7 @@
 """What can go wrong with one call, and which call of a run it strikes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from provisioner import calls
@@ -63,19 +63,27 @@ KNOWN = frozenset({*(f"api {call}" for call in calls.API), *(f"cloud {call}" for
 
 
 class Script:
-    """The faults of one run. `counts` are the calls so far, `struck` the faults that came to pass."""
+    """The faults of one run. `counts` are the calls so far, `struck` the faults that came to pass. `part` is called before each
+    call with its name and number, and may have the script take other faults.
+    """
 
-    def __init__(self, faults: Iterable[Fault] = ()) -> None:
-        self._faults: Mapping[tuple[str, int], str] = {(each.call, each.nth): each.kind for each in faults}
+    def __init__(self, faults: Iterable[Fault] = (), part: "Callable[[Script, str, int], None] | None" = None) -> None:
         self.counts: Counter[str] = Counter()
         self.struck: list[Fault] = []
-        self.over = False
+        self._part = part
+        self.take(faults)
+
+    def take(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        self._kinds = {(each.call, each.nth): each.kind for each in self.faults}
 
     def strikes(self, call: str) -> str:
         """What befalls this call, "" for nothing. Raises AssertionError for a call that isn't on the list."""
         assert call in KNOWN, f"{call} is not on the list of calls (provisioner/calls.py)"
         self.counts[call] += 1
-        kind = "" if self.over else self._faults.get((call, self.counts[call]), "")
+        if self._part:
+            self._part(self, call, self.counts[call])
+        kind = self._kinds.get((call, self.counts[call]), "")
         if kind:
             self.struck.append(Fault(call, self.counts[call], kind))
         return kind

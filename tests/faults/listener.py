@@ -9,8 +9,9 @@ import structlog
 
 from provisioner.clouds.base import CloudError
 from runtime.errors import ApiError, TransportError
+from runtime.fence import Deposed
 
-EXPECTED = (ApiError, TransportError, CloudError, TimeoutError)
+EXPECTED = (ApiError, TransportError, CloudError, TimeoutError, Deposed)
 
 
 @contextmanager

@@ -2,23 +2,31 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kube.times import stamp
 from provisioner.clouds.simulated.config import Config
+from provisioner.clouds.simulated.records import Announcement
 from tests.faults.gangs import Order
+from tests.faults.jobs import CHECKUP
 
 if TYPE_CHECKING:
     from tests.faults.stage import Stage
 
+START = datetime(2026, 9, 1, 10, 0, tzinfo=UTC)
+HEALTH_CHECK = {"healthCheck": {"podTemplateRef": {"name": CHECKUP}, "timeout": "60s"}}
 Event = tuple[float, Callable[["Stage"], None]]
 """Seconds from the start, and what happens then."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """`adopted`: nodes that are there already. `spoilt`: faults of the cloud's machines from the start. `ends`: how gangs end."""
+    """`adopted`: nodes that are there already. `block`: seconds until the reservation ends. `checkup`: new nodes must pass a
+    health check, which `sick` of them don't. `spoilt`: faults of the cloud's machines from the start. `ends`: how gangs end.
+    """
 
     gangs: tuple[Order, ...]
     reserved: int = 0
@@ -26,6 +34,12 @@ class Scene:
     adopted: int = 0
     readiness: str = "40s"
     never: bool = False  # prepaid machines stay for ever
+    block: int = 0
+    checkup: bool = False
+    sick: int = 0
+    on_loss: str = "Replace"
+    replicas: int = 1
+    streaming: bool = True  # whether the API server has streaming lists
     spoilt: tuple[Mapping[str, Any], ...] = ()
     events: tuple[Event, ...] = ()
     ends: Mapping[str, str] = field(default_factory=dict)
@@ -37,15 +51,17 @@ class Scene:
             "devices": {"nvidia.com/gpu": 8},
             "pricePerHour": "10",
         }
-        stock = [{"shape": "h100", "count": self.on_demand}] if self.on_demand else []
-        held = [{"id": "cr-1", "shape": "h100", "zone": "east", "count": self.reserved}] if self.reserved else []
+        stock = [{"shape": "h100", "count": self.on_demand + 1}] if self.on_demand else []  # and one for a neighbour
+        ends = {"capacityType": "capacity-block", "ends": stamp(START + timedelta(seconds=self.block))} if self.block else {}
+        held = [{"id": "cr-1", "shape": "h100", "zone": "east", "count": self.reserved, **ends}] if self.reserved else []
         delays = {"launch": "2s", "join": "2s", "devices": "1s", "terminate": "2s"}
         raw = {"shapes": [shape], "zones": [{"name": "east", "onDemand": stock}], "reservations": held, "delays": delays}
         return msgspec.convert(raw, Config)
 
     def pool(self) -> dict[str, Any]:
         stays = {"policy": "Never"} if self.never else {"policy": "WhenIdle", "after": "10s"}
-        reserved = {"name": "res", "capacityType": "reserved", "reservationIDs": ["cr-1"], "scaleIn": stays}
+        lasts = {"capacityType": "capacity-block", "drainBeforeEnd": "60s"} if self.block else {"capacityType": "reserved"}
+        reserved = {"name": "res", "reservationIDs": ["cr-1"], "scaleIn": stays, **lasts}
         on_demand = {"name": "od", "capacityType": "on-demand", "scaleIn": {"policy": "WhenIdle", "after": "0s"}}
         sources = [*([reserved] if self.reserved else []), *([on_demand] if self.on_demand else [])]
         spec = {
@@ -55,17 +71,34 @@ class Scene:
             "nodeSelector": {"matchLabels": {"team": "train"}},
             "topologyKeys": ["topology.kubernetes.io/zone"],
             "sources": sources,
-            "readiness": {"timeout": self.readiness},
+            "readiness": {"timeout": self.readiness, **(HEALTH_CHECK if self.checkup else {})},
         }
         return {"metadata": {"name": "p"}, "spec": spec}
+
+    def policy(self) -> dict[str, Any]:
+        timeouts = {"queued": "10m", "provision": "120s", "booking": "60s"}
+        known = {"runDuration": {"default": "20s"}} if self.block else {}
+        return {"timeouts": timeouts, "onNodeLoss": self.on_loss, **known}
 
 
 def _lose_one(stage: "Stage") -> None:
     """A machine of the gang dies."""
-    machines = stage.cloud.alive()
-    if machines:
-        stage.lost = True
-        stage.cloud.lose(machines[0].id)
+    for machine in stage.cloud.alive()[:1]:
+        stage.lost.add(machine.id)
+        stage.cloud.lose(machine.id)
+
+
+def _announce(stage: "Stage") -> None:
+    """The cloud will take a machine of the gang back in a minute."""
+    for machine in stage.cloud.alive()[:1]:
+        stage.lost.add(machine.id)
+        told = Announcement(ids=(machine.id,), kind="SpotInterruption", after="60s", words="taken back")
+        stage.cloud.world.announce(told, stage.now())
+
+
+def _block_ends(stage: "Stage") -> None:
+    """From now on the machines of the block are as good as gone."""
+    stage.lost |= {machine.id for machine in stage.cloud.alive() if machine.order.reservation}
 
 
 def _force(stage: "Stage") -> None:
@@ -133,4 +166,23 @@ SCENES: Mapping[str, Scene] = {
         events=((3.0, _mode("Paused")), (40.0, _mode("Active"))),
         ends={"job": "done"},
     ),
+    "warm": Scene((Order("a", 2), Order("b", 2, at=1)), on_demand=2, ends={"a": "done", "b": "done"}),
+    "checked": Scene((Order("job", 2),), on_demand=4, readiness="60s", checkup=True, sick=1, ends={"job": "done"}),
+    "replaced": Scene((Order("job", 2, run=40),), on_demand=4, events=((25.0, _lose_one),), ends={"job": "done"}),
+    "revoked": Scene(
+        (Order("job", 2, run=40),), on_demand=4, on_loss="Revoke", events=((25.0, _lose_one),), ends={"job": "done"}
+    ),
+    "notice": Scene((Order("job", 2, run=60),), on_demand=4, events=((25.0, _announce),), ends={"job": "done"}),
+    "block-ends": Scene(
+        (Order("job", 2, run=140),),
+        reserved=2,
+        on_demand=2,
+        block=150,
+        on_loss="Revoke",
+        events=((90.0, _block_ends),),
+        ends={"job": "done"},
+    ),
+    "deleted": Scene((Order("job", 2, cancel=25, delete=True, run=60),), on_demand=2, ends={"job": "cancelled"}),
+    "paged": Scene((Order("job", 2),), on_demand=3, streaming=False, ends={"job": "done"}),
+    "led": Scene((Order("job", 2),), on_demand=3, replicas=2, ends={"job": "done"}),
 }

@@ -52,13 +52,17 @@ class Address:
         return f"{self.plural}.{self.group}".rstrip(".") + f' "{self.name}"'
 
 
-class Server:
-    """Requests take effect at once; the wire adds the time."""
+OFF = status(422, "Invalid", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
 
-    def __init__(self, objects: Objects) -> None:
-        self.objects = objects
+
+class Server:
+    """Requests take effect at once; the wire adds the time. `streaming`: whether it has streaming lists."""
+
+    def __init__(self, objects: Objects, *, streaming: bool = True) -> None:
+        self.objects, self._streaming = objects, streaming
         self._owned: dict[tuple[str, Key, str, str], frozenset[Path]] = {}  # plural, key, manager, subresource
         self._watchers: list[Callable[[Change], None]] = []
+        self.before_evict: Callable[[Body], None] = lambda _: None
         objects.told.append(self._tell)
 
     def handle(self, request: Request) -> Reply:
@@ -78,6 +82,7 @@ class Server:
             case "GET":
                 return Reply(200, self._list(at, request.query))
             case "POST" if at.sub == "eviction":
+                self.before_evict(self._there(at).body)
                 return self._delete(at, body.get("deleteOptions", {}))
             case "POST":
                 return self._create(at, body)
@@ -105,8 +110,7 @@ class Server:
     async def stream(self, path: str, query: Mapping[str, str], lag: float) -> AsyncGenerator[bytes, None]:
         """The lines of a watch, each `lag` seconds late. Raises ApiError."""
         at = Address(path)
-        if at.plural not in KINDS:
-            raise from_response(404, NOT_SERVED)
+        self._check_stream(at, query)
         since = int(query.get("resourceVersion") or 0)
         if since and since < self.objects.compacted:
             yield line_of("ERROR", status(410, "Expired", f"too old resource version: {since} ({self.objects.compacted})"))
@@ -133,6 +137,12 @@ class Server:
                 yield line
         finally:
             self._watchers.remove(tell)
+
+    def _check_stream(self, at: Address, query: Mapping[str, str]) -> None:
+        if at.plural not in KINDS:
+            raise from_response(404, NOT_SERVED)
+        if "sendInitialEvents" in query and not self._streaming:
+            raise from_response(422, OFF)
 
     def _initial(self, at: Address, wanted: Callable[[Body], bool]) -> list[Line]:
         there = [line_of("ADDED", each.raw) for each in self.objects.all(at.plural) if wanted(each.body)]

@@ -4,26 +4,27 @@ import asyncio
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from unittest import mock
 
 from provisioner import main
 from provisioner.clouds.simulated.world import World
 from provisioner.settings import ProvisionerSettings
-from runtime import manager
+from runtime import lease, manager
 from runtime.client import Client
-from tests.faults import loop
+from runtime.lease import LeadershipLost
+from tests.faults import loop, neighbours
 from tests.faults.cloud import CloudTwin
 from tests.faults.gangs import CHECK, OVER, TEAM, Gang
+from tests.faults.jobs import HOME, JobControl, pod_template
 from tests.faults.judge import Judge
 from tests.faults.kinds import Fault, Script
-from tests.faults.listener import listening
+from tests.faults.listener import causes, listening
 from tests.faults.objects import Body, Objects
-from tests.faults.scenes import SCENES, Scene
+from tests.faults.scenes import SCENES, START, Scene
 from tests.faults.server import Server
-from tests.faults.wire import OneCloud, Process, Wire
+from tests.faults.wire import LIVING, Guard, OneCloud, Process, Wire
 
-START = datetime(2026, 9, 1, 10, 0, tzinfo=UTC)
 RESTART = 3.0
 TICK = 1.0
 LONGEST = 1500.0
@@ -31,7 +32,7 @@ LONGEST = 1500.0
 INSTALLATION = "here"
 SETTINGS = ProvisionerSettings.model_validate(
     {
-        "leaderElection": {"leaderElect": False},
+        "leaderElection": {"leaderElect": False, "resourceNamespace": HOME},
         "inventorySeconds": 10,
         "settleSeconds": 2,
         "retentionSeconds": 10,
@@ -53,17 +54,19 @@ class Outcome:
 
 
 class Stage:
-    """`lost`: a machine died on its own in this run. `hidden`: Nodes that are away for a while. `world`: CloudTwin's."""
+    """`lost`: machines that died on their own, or that the cloud takes back. `hidden`: Nodes that are away for a while.
+    `world`: CloudTwin's.
+    """
 
-    def __init__(
-        self, scene: Scene, faults: Iterable[Fault], installation: str = INSTALLATION, world: World | None = None
-    ) -> None:
-        self.settings = SETTINGS.model_copy(update={"installation": installation})
-        self.scene, self.script, self.lost = scene, Script(faults), False
+    def __init__(self, scene: Scene, script: Script, installation: str = INSTALLATION, world: World | None = None) -> None:
+        election = SETTINGS.leader_election.model_copy(update={"leader_elect": scene.replicas > 1})
+        self.settings = SETTINGS.model_copy(update={"installation": installation, "leader_election": election})
+        self.scene, self.script, self.lost = scene, script, set[str]()
         self.objects = Objects(self.now)
-        self.server = Server(self.objects)
+        self.server = Server(self.objects, streaming=scene.streaming)
         self.cloud = CloudTwin(scene.config(), self.objects, self.now, installation, world)
         self.gangs = [Gang(order, self.objects, self.now) for order in scene.gangs]
+        self.jobs = JobControl(self.objects, scene.sick)
         self.judge = Judge(self)
         self.processes = 0
         self.hidden: list[Body] = []
@@ -81,20 +84,21 @@ class Stage:
     async def play(self) -> None:
         self._furnish()
         async with asyncio.TaskGroup() as group:
-            serving = group.create_task(self._serve())
+            serving = [group.create_task(self._serve()) for _ in range(self.scene.replicas)]
             while self.at < LONGEST and not self._quiet():
                 await asyncio.sleep(TICK)
                 self._tick()
-            serving.cancel()
+            for each in serving:
+                each.cancel()
         self.judge.at_the_end()
 
     def _furnish(self) -> None:
         put = self.objects.put
-        for name in (TEAM, "kube-system"):
+        for name in (TEAM, HOME, "kube-system"):
             put("namespaces", {"metadata": {"name": name}})
+        put("podtemplates", pod_template())
         put("capacitypools", self.scene.pool())
-        timeouts = {"queued": "10m", "provision": "120s", "booking": "60s"}
-        put("capacitypolicies", {"metadata": {"name": "default"}, "spec": {"timeouts": timeouts}})
+        put("capacitypolicies", {"metadata": {"name": "default"}, "spec": self.scene.policy()})
         parameters = {"apiGroup": "corral.dev", "kind": "CapacityPolicy", "name": "default"}
         put(
             "admissionchecks",
@@ -102,12 +106,16 @@ class Stage:
         )
         for number in range(self.scene.adopted):
             put("nodes", adopted(f"n{number}"))
+        neighbours.settle_in(self.objects)
+        if self.scene.on_demand:
+            neighbours.machine(self.cloud)
         for fault in self.scene.spoilt:
             self.cloud.spoil(**fault)
         self.judge.begin()
 
     def _tick(self) -> None:
         self.cloud.step()
+        self.jobs.step()
         for gang in self.gangs:
             gang.step(self.at)
         while self._open and self._open[0][0] <= self.at:
@@ -123,6 +131,7 @@ class Stage:
         """One process after the other, each until a fault kills it."""
         while True:
             process = self.process()
+            process.acting = self.judge.acting
             self._running.append(process)
             self.processes += 1
             life = asyncio.ensure_future(self._live(process))
@@ -130,7 +139,7 @@ class Stage:
             try:
                 await asyncio.wait((life, death), return_when=asyncio.FIRST_COMPLETED)
                 if life.done() and not process.dead.is_set():
-                    self.judge.broken.append(f"the process ended by itself: {life.exception()!r}")
+                    self._ended(life.exception())
             finally:
                 process.dead.set()
                 life.cancel()
@@ -141,8 +150,17 @@ class Stage:
     def process(self) -> Process:
         return Process(self.script)
 
+    def _ended(self, error: BaseException | None) -> None:
+        """A leader that can't renew its lease must end, and a process that can't learn whose it is; nothing else may."""
+        lost = error is not None and all(isinstance(each, LeadershipLost) for each in causes(error))
+        ends = (" leases",) if lost else ("get namespaces",)
+        if not any(each.call.endswith(ends) for each in self.script.struck):
+            self.judge.say(f"the process ended by itself: {error!r}")
+
     async def _live(self, process: Process) -> None:
+        LIVING.set(process)
         client = Client(Wire(self.server, process))
+        await main._cluster_uid(client)
         await main.build(self.settings, client, self.cloud.installation, OneCloud(self.cloud, process))._run_parts()
 
 
@@ -164,23 +182,29 @@ def adopted(name: str) -> dict[str, object]:
     }
 
 
-def play(scene: str, faults: Iterable[Fault] = (), seed: int = 0) -> Outcome:
-    """One run, the same each time for the same arguments."""
-    faults = tuple(faults)
-    random.seed(seed)
-    outcome = Outcome(scene, faults)
+def play(scene: str, faults: Iterable[Fault] = (), script: Script | None = None) -> Outcome:
+    """One run, the same each time for the same arguments. `script`: instead of `faults`."""
+    return staged(scene, script or Script(faults))[0]
 
-    async def go() -> None:
-        stage = Stage(SCENES[scene], faults)
+
+def staged(scene: str, script: Script) -> tuple[Outcome, Stage]:
+    """One run, and the stage as it was left."""
+    random.seed(0)
+
+    async def go() -> tuple[Outcome, Stage]:
+        stage = Stage(SCENES[scene], script)
         # The loop's time is the wall's, and one process plays thousands of starts: its garbage is its own business.
-        with mock.patch.object(main, "_now", stage.now), mock.patch.object(manager, "_settle_memory"), listening(stage.judge.say):
+        with (
+            mock.patch.object(main, "_now", stage.now),
+            mock.patch.object(manager, "_settle_memory"),
+            mock.patch.object(lease, "Guard", Guard),
+            listening(stage.judge.say),
+        ):
             try:
                 await stage.play()
             except Exception as error:
                 stage.judge.say(f"the run broke off: {error!r}")
-            finally:
-                outcome.broken = stage.judge.broken
-                outcome.counts, outcome.struck, outcome.seconds = dict(stage.script.counts), stage.script.struck, stage.at
+        told = stage.judge.broken, dict(script.counts), script.struck, stage.at
+        return Outcome(scene, script.faults, *told), stage
 
-    loop.run(go)
-    return outcome
+    return loop.run(go)

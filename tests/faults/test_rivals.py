@@ -5,7 +5,6 @@ Whoever gets the first reservation gets the second, too; the other holds nothing
 
 import asyncio
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -77,7 +76,7 @@ class Rival(Stage):
 
     def __init__(self, name: str, first: str, world: World, rng: random.Random) -> None:
         order = Order("job", EACH * len(RESERVATIONS), at=rng.choice((0, 1, 2, 3, 4, 20)))
-        super().__init__(Contended((order,), first=first), (), name, world)
+        super().__init__(Contended((order,), first=first), Script(), name, world)
         self.after, self.both, self.bookings = rng.uniform(0, 3), [self], 0
         self._rng = rng
 
@@ -96,14 +95,6 @@ class Rival(Stage):
     def _furnish(self) -> None:
         super()._furnish()
         self.objects.told.append(self._see)
-        judged = self.cloud.before_end
-
-        def ending(ids: Sequence[str]) -> None:
-            if others := set(ids) - {each.id for each in self.cloud.machines()}:
-                self.judge.say(f"{self.cloud.installation} ends machines of the other: {sorted(others)}")
-            judged(ids)
-
-        self.cloud.before_end = ending
 
     def _see(self, change: Change) -> None:
         """What did not win is given back whole: a failed booking has no machine."""

@@ -2,9 +2,13 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from contextvars import ContextVar
 from typing import Any, TypeVar
+
+import msgspec
 
 from capacity.model import Labels
 from kube.ours import Provider
@@ -24,16 +28,21 @@ SLOW = 8.0
 FORGOTTEN = line_of("ERROR", status(410, "Expired", "too old resource version"))
 RUNS_ON = {"runs-on": 30.0, "runs-on-long": 240.0}
 """Seconds from the moment the caller gave up on a call until it is done after all."""
+READING = re.compile("api (get|list|watch) |cloud (inventory|instances)|.* leases$")
 READ, WRITE = DEFAULT_TIMEOUTS.read, DEFAULT_TIMEOUTS.launch
 BEHIND, MISLED = 5.0, 60.0
 """Seconds that a lagging watch is late, and for which a bare list is believed."""
 
 
 class Process:
-    """One life of the service: when it dies, nothing that it has begun goes on, but what runs at the other end."""
+    """One life of the service: when it dies, nothing that it has begun goes on, but what runs at the other end. `identity` is
+    what it writes into the Lease, `acting` is called with the name of each call that it makes to change something.
+    """
 
     def __init__(self, script: Script) -> None:
         self.script, self.dead = script, asyncio.Event()
+        self.identity = ""
+        self.acting: Callable[[Process, str], None] = lambda *_: None
         self.elsewhere: set[asyncio.Task[None]] = set()
         """What this process began and gave up on, and what will be done all the same."""
 
@@ -41,6 +50,8 @@ class Process:
         """What is to befall this call. A dead process makes none."""
         if self.dead.is_set():
             raise asyncio.CancelledError
+        if not READING.match(call):
+            self.acting(self, call)
         kind = self.script.strikes(call)
         await asyncio.sleep(LATENCY)
         if kind == "crash-before":
@@ -81,6 +92,25 @@ class Process:
             task.add_done_callback(self.elsewhere.discard)
 
 
+LIVING: ContextVar[Process] = ContextVar("living")
+"""The process whose work goes on."""
+
+
+class Guard:
+    """What ends a leader whose event loop hangs (runtime.lease.Guard), by virtual time."""
+
+    def __init__(self) -> None:
+        self._timer: asyncio.TimerHandle | None = None
+
+    def feed(self, seconds: float) -> None:
+        self.dismiss()
+        self._timer = asyncio.get_running_loop().call_later(seconds, LIVING.get().dead.set)
+
+    def dismiss(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+
 class Wire:
     """The transport of a process's client."""
 
@@ -90,6 +120,8 @@ class Wire:
     async def send(self, request: Request) -> Reply:
         at = Address(request.path)
         name = f"api {_verb(request, at)} {at.plural}" + (f"/{at.sub}" if at.sub else "")
+        if at.plural == "leases" and request.body:
+            self._process.identity = msgspec.json.decode(request.body)["spec"]["holderIdentity"] or self._process.identity
         kind = await self._process.begin(name)
         if kind in STATUSES:
             return Reply(int(kind), status(int(kind), STATUSES[kind], "the server says so"))
