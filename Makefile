@@ -82,11 +82,11 @@ bench-repair: $(READY)
 faults: $(READY)
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.faults --runs $(or $(N),2000) --seed $(or $(SEED),1) $(if $(MOST),--most $(MOST))
 
-# Gangs and faults on the real control plane, both services with two replicas: MINUTES of them, then until all is quiet; ends with
-# one line of counts, fails if anything was wrong.
+# Gangs and faults on the real control plane, both services with two replicas, a second installation beside them: MINUTES of it, then
+# until all is quiet; ends with one line of counts, fails if anything was wrong.
 chaos: $(READY)
 	$(BIN)/python -m e2e.controlplane build
-	$(BIN)/python -m e2e.chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
+	$(BIN)/python -m e2e.chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) $(if $(OUT),--out $(OUT))
 
 install: $(READY)
 

@@ -119,6 +119,8 @@ class Stack:
 
     module = "corral"
     """What runs the services."""
+    extra = _EXTRA
+    """Settings by service, beside those that each needs."""
 
     def __init__(
         self, plane: ControlPlane, directory: Path, cloud: Mapping[str, Any], env: Mapping[str, str] | None = None
@@ -189,7 +191,7 @@ class Stack:
         settings = {
             "leaderElection": {"resourceNamespace": NAMESPACE, "leaseDuration": 15, "renewDeadline": 12, "retryPeriod": 1},
             "clientConnection": {"kubeconfig": str(self._kubeconfig(service, name))},
-            **_EXTRA.get(service, {}),
+            **self.extra.get(service, {}),
         }
         self.programs[name] = configured(service, self.directory, settings, name=name, env=self._env, module=self.module)
 

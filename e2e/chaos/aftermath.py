@@ -5,44 +5,32 @@ from collections.abc import Callable, Sequence
 
 from e2e.api import Api
 from e2e.chaos.house import House
-from e2e.chaos.judge import Ledger
-from e2e.chaos.play import end, settled
-from e2e.chaos.run import GONE, Run, Steady
-from e2e.chaos.scenery import POOL
-from e2e.chaos.schedule import Gang
-from e2e.scenario import is_true
+from e2e.chaos.play import Party, settled
+from e2e.chaos.run import GONE, Run
+from e2e.chaos.scenery import CHECK
 from kube import resources
 
-FINISH, LEAVE, ALARM = 300.0, 240.0, 90.0
-"""Seconds for the last gangs, for all to be given back, and until an operator answers the alarm of too many orphans."""
+FINISH, LEAVE = 420.0, 300.0
+"""Seconds for the last gangs, and for all to be given back; on a busy machine, else a fourth is enough."""
 
 
-def let_finish(run: Run, ledger: Ledger, gangs: Sequence[Gang]) -> None:
+def let_finish(run: Run, parties: Sequence[Party]) -> None:
     """Returns when all that could run have finished, or time is up."""
-    _wait(lambda: settled(ledger, gangs), FINISH)
-    if late := settled(ledger, gangs):
+
+    def waiting() -> list[str]:
+        return [name for party in parties for name in settled(party.ledger, party.gangs)]
+
+    if late := _wait(waiting, FINISH):
         run.tell(f"not finished in time: {', '.join(late)}")
 
 
-def leave(api: Steady, gangs: Sequence[Gang]) -> None:
-    """Users take their jobs away."""
-    for gang in gangs:
-        end(api, gang)
-
-
-def left_over(run: Run, house: House, theirs: Sequence[str]) -> list[str]:
+def left_over(house: House, parties: Sequence[Party], theirs: Sequence[str]) -> list[str]:
     """What is still there though nobody needs it, in words, after the time that giving back may take."""
-    api = Api(house.plane.kubeconfig)
-    began = time.monotonic()
-    alarmed = False
+    apis = [Api(party.kubeconfig) for party in parties]
 
     def remains() -> list[str]:
-        nonlocal alarmed
         try:
-            if not alarmed and time.monotonic() - began > ALARM and _alarm(api):
-                alarmed = True
-                _answer_alarm(run, house, theirs)
-            return [*_machines(house, theirs), *_objects(api)]
+            return [*_machines(house, theirs), *(words for api in apis for words in _objects(api))]
         except (*GONE, LookupError) as error:
             return [f"not to be seen: {error}"]
 
@@ -50,9 +38,9 @@ def left_over(run: Run, house: House, theirs: Sequence[str]) -> list[str]:
 
 
 def missing(house: House, theirs: Sequence[str]) -> list[str]:
-    """Machines of the other installation that are not there any more."""
+    """Machines of others that are not there any more."""
     there = house.cloud.machines()
-    return [f"{each} of the other installation is {there[each]['state']}" for each in theirs if there[each]["state"] != "running"]
+    return [f"{each} of another installation is {there[each]['state']}" for each in theirs if there[each]["state"] != "running"]
 
 
 def _wait(look: Callable[[], list[str]], seconds: float) -> list[str]:
@@ -64,18 +52,17 @@ def _wait(look: Callable[[], list[str]], seconds: float) -> list[str]:
 
 
 def _machines(house: House, theirs: Sequence[str]) -> list[str]:
-    ours = [each for each in house.cloud.machines().values() if each["id"] not in theirs]
     return [
         f"machine {each['id']} of booking {each['tags'].get('corral.dev/booking')}: {each['state']}"
-        for each in ours
-        if each["state"] != "terminated"
+        for each in house.cloud.machines().values()
+        if each["id"] not in theirs and each["state"] != "terminated"
     ]
 
 
 def _objects(api: Api) -> list[str]:
     found = []
     for kind in (resources.BOOKINGS, resources.PROVISIONING_REQUESTS, resources.POD_TEMPLATES, resources.WORKLOADS):
-        items = api.get(kind)["items"]
+        items = [each for each in api.get(kind)["items"] if each["metadata"]["name"] != CHECK]
         found += [f"{kind.kind} {each['metadata']['name']} {each.get('status', {}).get('phase', '')}" for each in items]
     for node in api.get(resources.NODES)["items"]:
         labels = node["metadata"]["labels"]
@@ -83,14 +70,3 @@ def _objects(api: Api) -> list[str]:
         if marks:
             found.append(f"Node {node['metadata']['name']} with {marks}")
     return found
-
-
-def _alarm(api: Api) -> bool:
-    return is_true(api.get(resources.CAPACITY_POOLS, "", POOL), "TooManyOrphans")
-
-
-def _answer_alarm(run: Run, house: House, theirs: Sequence[str]) -> None:
-    """An operator does what the alarm says: ends by hand what nobody needs."""
-    run.tell("the operator answers the alarm TooManyOrphans")
-    alive = [each["id"] for each in house.cloud.machines().values() if each["state"] == "running" and each["id"] not in theirs]
-    house.cloud.terminate(*alive)

@@ -1,5 +1,8 @@
-"""Control plane, simulated cloud, and two replicas of each service, each on a line and with a clock of its own."""
+"""Control plane, simulated cloud, and two replicas of each service, each on a line and with a clock of its own; and a second
+installation on the same cloud account, with a control plane of its own.
+"""
 
+import functools
 import json
 import threading
 import time
@@ -13,8 +16,11 @@ from e2e.chaos.clocked import CLOCK
 from e2e.chaos.line import Line, Lines
 from e2e.controlplane.cluster import ControlPlane
 from e2e.stack import ROOT, Program, Stack, StackError
+from kube import resources
 
 SERVICES = ("admission", "provisioner")
+NEIGHBOUR = "neighbour"
+"""Name of the second installation."""
 
 
 class House(Stack):
@@ -22,8 +28,8 @@ class House(Stack):
 
     module = "e2e.chaos.clocked"
 
-    def __init__(self, plane: ControlPlane, directory: Path) -> None:
-        super().__init__(plane, directory, scenery.cloud())
+    def __init__(self, plane: ControlPlane, neighbour: ControlPlane, directory: Path) -> None:
+        super().__init__(plane, directory, scenery.cloud({NEIGHBOUR: str(neighbour.kubeconfig)}))
         self.lines = Lines()
         self.api_lines: dict[str, Line] = {}
         self.clocks: dict[str, Path] = {}
@@ -33,13 +39,8 @@ class House(Stack):
 
     def start(self) -> None:
         """Everything is up, and the pool's objects are there."""
-        self.install()
-        self.plane.kubectl("apply", "-f", str(ROOT / "e2e" / "demo" / "manifests" / "cluster.yaml"))
         self.cloud.start()
-        api = Api(self.plane.kubeconfig)
-        for each in scenery.house(f"http://127.0.0.1:{self.cloud_line.port}"):
-            api.apply(each)
-        api.close()
+        _furnish(self, f"http://127.0.0.1:{self.cloud_line.port}")
         for service in SERVICES:
             for name in (service, f"{service}-2"):
                 self._env = {CLOCK: str(self._clock(name))}
@@ -49,6 +50,14 @@ class House(Stack):
         self._keepers = [threading.Thread(target=self._keep, args=(each,), daemon=True) for each in self.programs.values()]
         for keeper in self._keepers:
             keeper.start()
+
+    @functools.cached_property
+    def uid(self) -> str:
+        """Of the cluster, which is the installation's name as well."""
+        api = Api(self.plane.kubeconfig)
+        found: str = api.get(resources.NAMESPACES, "", "kube-system")["metadata"]["uid"]
+        api.close()
+        return found
 
     def stop(self) -> None:
         self._stopping.set()
@@ -94,3 +103,35 @@ class House(Stack):
         path.touch(mode=0o600)
         path.write_text(json.dumps(config))
         return path
+
+
+class Neighbour(Stack):
+    """One replica of each service on the second control plane, which has the same pool, policies and queues. Nothing strikes it
+    but what strikes the cloud.
+    """
+
+    extra = {**Stack.extra, "provisioner": {**Stack.extra["provisioner"], "installation": NEIGHBOUR}}
+
+    def __init__(self, plane: ControlPlane, house: House, directory: Path) -> None:
+        super().__init__(plane, directory, {})
+        self.cloud = house.cloud
+
+    def start(self) -> None:
+        _furnish(self, self.cloud.endpoint)
+        for service in SERVICES:
+            self._add_service(service)
+            self.programs[service].start()
+
+    def stop(self) -> None:
+        for program in self.programs.values():
+            program.stop()
+
+
+def _furnish(stack: Stack, endpoint: str) -> None:
+    """What is installed, and all objects that are there before the first gang. `endpoint` is the cloud's."""
+    stack.install()
+    stack.plane.kubectl("apply", "-f", str(ROOT / "e2e" / "demo" / "manifests" / "cluster.yaml"))
+    api = Api(stack.plane.kubeconfig)
+    for each in scenery.house(endpoint):
+        api.apply(each)
+    api.close()

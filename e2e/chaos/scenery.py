@@ -5,12 +5,15 @@ from typing import Any
 
 from e2e.chaos.schedule import Gang, Queue
 from e2e.kueue_check import made
+from e2e.stack import NAMESPACE as SERVICES
 
 Json = dict[str, Any]
 
 SHAPE, RESERVATION, POOL, NAMESPACE = "gpu8", "cr-chaos", "chaos", "chaos"
 GANG = "chaos.corral.dev/gang"
 """Label of all that belongs to a gang; its value is the gang's name."""
+CHECK = "burn-in"
+"""PodTemplate of the pool's health check, in the services' namespace."""
 RACK = "topology.corral.dev/rack"
 GPU = "nvidia.com/gpu"
 _TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
@@ -27,8 +30,10 @@ _PATIENT = {
 _BRIEF = {"timeouts": {"queued": "15s", "provision": "60s", "booking": "60s"}, "retry": {"limit": 1, "backoff": "2s"}}
 
 
-def cloud() -> Json:
-    """East has a reservation of four in two racks and on-demand machines beside it, west on-demand machines alone."""
+def cloud(kubeconfigs: Mapping[str, str]) -> Json:
+    """East has a reservation of four in two racks and on-demand machines beside it, west on-demand machines alone. `kubeconfigs`
+    are of the clusters of other installations.
+    """
     room = {"cpu": "96", "memory": "1000Gi", "ephemeral-storage": "400Gi", "pods": "110"}
     shape = {
         "name": SHAPE,
@@ -46,12 +51,20 @@ def cloud() -> Json:
     west = {"name": "west", "onDemand": [{"shape": SHAPE, "count": 14}]}
     held = {"id": RESERVATION, "shape": SHAPE, "zone": "east", "racks": {"a": 2, "b": 2}}
     delays = {"launch": "500ms", "join": "500ms", "devices": "500ms", "terminate": "500ms"}
-    return {"kind": "SimulatedCloud", "shapes": [shape], "zones": [east, west], "reservations": [held], "delays": delays}
+    return {
+        "kind": "SimulatedCloud",
+        "shapes": [shape],
+        "zones": [east, west],
+        "reservations": [held],
+        "delays": delays,
+        "kubeconfigs": dict(kubeconfigs),
+    }
 
 
 def house(endpoint: str) -> Iterator[Json]:
     """Pool, policies, checks and queues. `endpoint` is the cloud's."""
     yield _object("v1", "Namespace", NAMESPACE)
+    yield burn_in()
     scale_in = {"policy": "WhenIdle", "after": "3s"}
     sources = [
         {"name": "reserved", "capacityType": "reserved", "reservationIDs": [RESERVATION], "scaleIn": scale_in},
@@ -63,7 +76,11 @@ def house(endpoint: str) -> Iterator[Json]:
         "shapes": [SHAPE],
         "topologyKeys": ["topology.kubernetes.io/zone", RACK],
         "sources": sources,
-        "readiness": {"timeout": "30s", "requiredDaemonSets": ["kube-system/nvidia-device-plugin"]},
+        "readiness": {
+            "timeout": "40s",
+            "requiredDaemonSets": ["kube-system/nvidia-device-plugin"],
+            "healthCheck": {"podTemplateRef": {"name": CHECK}, "timeout": "20s"},
+        },
     }
     yield _object("corral.dev/v1alpha1", "CapacityPool", POOL, spec=pool)
     yield made("ResourceFlavor", "gpus", {"tolerations": [_TOLERATION]})
@@ -102,7 +119,8 @@ def gang_objects(gang: Gang) -> Iterator[Json]:
     queue = {"kueue.x-k8s.io/queue-name": gang.queue, GANG: gang.name}
     if gang.kind == "job":
         template = {"metadata": {"labels": {GANG: gang.name}, "annotations": _notes(gang)}, "spec": _pod()}
-        spec = {"parallelism": gang.nodes, "completions": gang.nodes, "backoffLimit": 0, "template": template}
+        limit = 20 if gang.fate == "machine" else 0
+        spec = {"parallelism": gang.nodes, "completions": gang.nodes, "backoffLimit": limit, "template": template}
         yield _object("batch/v1", "Job", gang.name, where, queue, spec=spec)
         return
     labels = {**queue, "kueue.x-k8s.io/pod-group-name": gang.name}
@@ -137,6 +155,23 @@ def greedy() -> Json:
     return _object(
         "apps/v1", "DaemonSet", "greedy", "kube-system", spec={"selector": {"matchLabels": labels}, "template": template}
     )
+
+
+def burn_in(**notes: str) -> Json:
+    """What each new node must pass: a pod of one second, by `notes` one that fails. It is as restricted as its namespace asks."""
+    meta = {"annotations": {"e2e.corral.dev/run-seconds": "1", **notes}}
+    container = {
+        "name": "c",
+        "image": "c",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    template = {"metadata": meta, "spec": {"containers": [container]}}
+    return _object("v1", "PodTemplate", CHECK, SERVICES, template=template)
 
 
 def _object(

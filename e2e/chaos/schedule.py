@@ -7,11 +7,13 @@ from typing import Literal
 
 Kind = Literal["job", "group"]
 Queue = Literal["reserved", "on-demand", "any", "hopeless"]
-Fate = Literal["runs", "impossible", "cancelled", "namespace", "request"]
+Fate = Literal["runs", "impossible", "cancelled", "namespace", "request", "machine"]
+ABLE: frozenset[Fate] = frozenset({"runs", "request", "machine"})
+"""Fates of gangs that must finish: one may lose its request or a machine while it runs."""
 
 MOST: Mapping[Queue, int] = {"reserved": 4, "on-demand": 5, "any": 6, "hopeless": 6}
 """Nodes that a gang of the queue may want; `any` has a reservation of four and must buy the remainder."""
-FATES: Mapping[Fate, int] = {"runs": 68, "impossible": 8, "cancelled": 12, "namespace": 4, "request": 8}
+FATES: Mapping[Fate, int] = {"runs": 60, "impossible": 8, "cancelled": 12, "namespace": 4, "request": 8, "machine": 8}
 SERVICES: Mapping[str, float] = {
     "kill": 4,
     "freeze": 24,
@@ -28,6 +30,8 @@ SERVICES: Mapping[str, float] = {
     "restore": 20,
 }
 """Faults of processes and connections, and how many seconds each lasts; a restore, how old its snapshot is."""
+APART: Mapping[str, float] = {"restore": 600}
+"""Seconds at least from one strike of the kind to the next."""
 WORLD: Mapping[str, float] = {
     "stock-out": 15,
     "reservation-out": 15,
@@ -38,6 +42,7 @@ WORLD: Mapping[str, float] = {
     "lost-reply": 8,
     "timeout": 8,
     "daemon-set": 15,
+    "health-check": 6,
 }
 """Faults of clouds, machines and cluster, likewise."""
 
@@ -79,17 +84,33 @@ def _gang(dice: random.Random, number: int, at: float) -> Gang:
     [fate] = dice.choices([*FATES], [*FATES.values()])
     queue: Queue = "hopeless" if fate == "impossible" else dice.choice(("reserved", "on-demand", "any"))
     nodes = MOST[queue] if fate == "impossible" else dice.randint(1, MOST[queue])
-    seconds = dice.choice((5, 8, 12, 45)) if fate != "request" else 45
-    kind: Kind = dice.choice(("job", "job", "group")) if fate != "impossible" else "job"  # Kueue drops the annotations of pods
+    seconds = dice.choice((5, 8, 12, 45)) if fate not in ("request", "machine") else 45
+    kind: Kind = dice.choice(("job", "job", "group")) if fate != "machine" else "job"  # nobody makes a lost pod of a group anew
     return Gang(f"g{number:03}", round(at, 1), kind, nodes, seconds, queue, fate, round(dice.uniform(1, 25), 1))
 
 
+def neighbours(seed: int, length: float) -> list[Gang]:
+    """Those of another installation: small ones that run, one every 25 to 45 s."""
+    dice, at, found = random.Random(f"neighbours {seed}"), 5.0, list[Gang]()
+    while at < length:
+        kind: Kind = dice.choice(("job", "group"))
+        queue: Queue = dice.choice(("reserved", "on-demand", "any"))
+        found.append(Gang(f"n{len(found):03}", round(at, 1), kind, dice.randint(1, 2), dice.choice((8, 45)), queue, "runs"))
+        at += dice.uniform(25, 45)
+    return found
+
+
 def strikes(seed: int, length: float, kinds: Mapping[str, float], gap: float) -> list[Strike]:
-    """One after the other, `gap` seconds or up to twice as many between two, each kind once before any comes again."""
-    dice, at, found = random.Random(f"strikes {seed} {sorted(kinds)}"), gap, list[Strike]()
+    """One after the other, `gap` seconds or up to twice as many between two, each kind once before any comes again, unless that
+    would be too soon for it.
+    """
+    dice, at, found, last = random.Random(f"strikes {seed} {sorted(kinds)}"), gap, list[Strike](), dict[str, float]()
     for kind in _dealt(dice, [*kinds]):
         if at + kinds[kind] > length:
             return found
+        if kind in last and at - last[kind] < APART.get(kind, 0):
+            continue
+        last[kind] = at
         found.append(Strike(round(at, 1), kind, kinds[kind], dice.random()))
         at += kinds[kind] + dice.uniform(gap, 2 * gap)
     raise AssertionError("the deck is never empty")

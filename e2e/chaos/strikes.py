@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from e2e.api import Api
 from e2e.chaos import scenery
 from e2e.chaos.house import SERVICES, House
-from e2e.chaos.judge import Ledger
 from e2e.chaos.line import Line, State
+from e2e.chaos.lives import Ledger
 from e2e.chaos.run import GONE, Run, Steady
 from e2e.chaos.schedule import WORLD, Strike
 from e2e.controlplane.cluster import ControlPlaneError
@@ -61,6 +60,7 @@ class Strikes(threading.Thread):
             "cloud": lambda _: self._cloud_restarted(),
             "restore": self._restore,
             "daemon-set": lambda _: self._daemon_set(),
+            "health-check": lambda _: self._health_check(),
         }
         return {**dict.fromkeys(WORLD, self._in_cloud), **lines, **own}
 
@@ -138,19 +138,21 @@ class Strikes(threading.Thread):
         plane.halt("etcd")
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(data, kept)
+        then = self._ledger.copied(old)
         self._bring_back("etcd")
         yield "after a snapshot"
         for name in (*_AFTER_RESTORE, "kube-apiserver", "etcd"):
             plane.halt(name)
         shutil.rmtree(data)
         kept.rename(data)
+        restore = self._ledger.restored(old, then)
         for name in ("etcd", "kube-apiserver"):
             self._bring_back(name)
-        self._ledger.restored.append((old, self._run.now))
         self._forget_machines()
+        self._end_spells()
         for name in _AFTER_RESTORE:
             self._bring_back(name)
-        self._ledger.restored[-1] = (old, self._run.now)
+        restore.healed = self._run.now
         self._run.tell(f"restored to {old:.0f} s")
 
     def _forget_machines(self) -> None:
@@ -161,6 +163,12 @@ class Strikes(threading.Thread):
             if node["metadata"]["name"] in gone:
                 api.delete(resources.NODES, "", node["metadata"]["name"])
 
+    def _end_spells(self) -> None:
+        """What a strike had put into the cluster when the snapshot was taken would stay for ever."""
+        api = Steady(self._run, self._house.plane.kubeconfig)
+        api.delete(resources.DAEMON_SETS, "kube-system", scenery.greedy()["metadata"]["name"])
+        api.apply(scenery.burn_in())
+
     # --- the world --------------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -169,6 +177,14 @@ class Strikes(threading.Thread):
         api.apply(made)
         yield "greedy"
         api.delete(resources.DAEMON_SETS, "kube-system", made["metadata"]["name"])
+
+    @contextmanager
+    def _health_check(self) -> Iterator[str]:
+        """New nodes fail theirs meanwhile."""
+        api = Steady(self._run, self._house.plane.kubeconfig)
+        api.apply(scenery.burn_in(**{"e2e.corral.dev/exit": "fail"}))
+        yield "fails"
+        api.apply(scenery.burn_in())
 
     @contextmanager
     def _in_cloud(self, strike: Strike) -> Iterator[str]:
@@ -193,13 +209,10 @@ class Strikes(threading.Thread):
         yield " ".join(map(str, kinds[strike.kind].values()))
 
 
-def second_installation(house: House) -> list[str]:
+def strangers(house: House) -> list[str]:
     """Machines of others in our account, one with the name of our installation in another cluster; their ids."""
-    api = Api(house.plane.kubeconfig)
-    uid = api.get(resources.NAMESPACES, "", "kube-system")["metadata"]["uid"]
-    api.close()
     tags = {"corral.dev/installation": "another", "corral.dev/pool": scenery.POOL, "corral.dev/booking": "theirs"}
-    same = {**tags, "corral.dev/installation": uid, "corral.dev/cluster": "another"}
+    same = {**tags, "corral.dev/installation": house.uid, "corral.dev/cluster": "another"}
     launched = [
         house.cloud.launch(f"theirs-{number}", shape=scenery.SHAPE, zone="west", tags=each)
         for number, each in enumerate((tags, same))

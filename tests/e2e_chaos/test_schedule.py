@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from e2e.chaos.schedule import MOST, SERVICES, WORLD, gangs, strikes
+from e2e.chaos.schedule import APART, MOST, SERVICES, WORLD, gangs, neighbours, strikes
 
 SEEDS = range(50)
 
@@ -20,7 +20,7 @@ def test_the_same_seed_plays_the_same() -> None:
 def test_gangs_fit_the_capacity_of_their_queue_unless_no_rack_has_room_for_them(seed: int) -> None:
     made = gangs(seed, 1800)
     assert all(1 <= each.nodes <= MOST[each.queue] for each in made)
-    assert {each.fate for each in made} == {"runs", "impossible", "cancelled", "namespace", "request"}
+    assert {each.fate for each in made} == {"runs", "impossible", "cancelled", "namespace", "request", "machine"}
     assert all((each.queue == "hopeless") is (each.fate == "impossible") for each in made)
     assert all(each.nodes > 5 for each in made if each.fate == "impossible"), "a rack of the cloud has five slots"
     assert all(6 <= round(b.at - a.at, 1) <= 12 for a, b in pairwise(made))
@@ -32,5 +32,22 @@ def test_strikes_of_a_lane_never_overlap_and_each_kind_comes_before_any_comes_ag
         made = strikes(seed, 1800, kinds, 4)
         assert all(b.at - (a.at + a.seconds) >= 4 - 0.1 for a, b in pairwise(made))
         assert made[-1].at + made[-1].seconds <= 1800
-        for begin in range(0, len(made) - len(kinds) + 1, len(kinds)):
-            assert Counter(each.kind for each in made[begin : begin + len(kinds)]) == Counter([*kinds])
+        often = [each.kind for each in made if each.kind not in APART]
+        deck = [*({*kinds} - {*APART})]
+        for begin in range(0, len(often) - len(deck) + 1, len(deck)):
+            assert Counter(often[begin : begin + len(deck)]) == Counter(deck)
+
+
+def test_a_snapshot_is_restored_once_in_ten_minutes_at_most_and_in_five_minutes_of_continuous_integration() -> None:
+    for seed in SEEDS:
+        at = [each.at for each in strikes(seed, 1800, SERVICES, 6) if each.kind == "restore"]
+        assert at
+        assert all(b - a >= 600 for a, b in pairwise(at))
+    assert "restore" in {each.kind for each in strikes(1, 300, SERVICES, 6)}
+
+
+def test_gangs_of_the_other_installation_are_few_small_and_all_of_them_run() -> None:
+    made = neighbours(7, 600)
+    assert made == neighbours(7, 600)
+    assert all(each.nodes <= 2 and each.fate == "runs" for each in made)
+    assert all(25 <= round(b.at - a.at, 1) <= 45 for a, b in pairwise(made))
