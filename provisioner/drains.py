@@ -4,6 +4,7 @@ Who is asked to leave goes by the eviction API, so that PodDisruptionBudgets hol
 end waits for its last pod.
 """
 
+import math
 from collections.abc import Iterable
 
 from provisioner.steps import Drain, SeenNode, View
@@ -49,6 +50,12 @@ def reason(view: View) -> str:
 def begun(view: View) -> list[str]:
     """The nodes whose drain has begun."""
     return sorted(node.name for node in _noticed(view))
+
+
+def wait(view: View) -> float:
+    """Seconds until the next drain begins; infinite if none is announced."""
+    moments = [node.notice.drain for node in view.seen.nodes.values() if node.touched and node.notice]
+    return min(((each - view.now).total_seconds() for each in moments if each > view.now), default=math.inf)
 
 
 def _noticed(view: View) -> Iterable[SeenNode]:

@@ -288,8 +288,8 @@ def wait_for_nodes(view: View) -> Step | None:
 
 
 def keep_watch(view: View) -> Step | None:
-    """Until something changes, or the booking time is up; for nodes that are absent it looks more often."""
+    """Until something changes, a drain begins or the booking time is up; for nodes that are absent it looks more often."""
     began = view.status.idle_since or view.status.provisioned_at
     left = view.spec.booking_seconds - view.age(began)
-    usual = view.terms.retry if view.status.absent else view.terms.watch
+    usual = min(view.terms.retry if view.status.absent else view.terms.watch, drains.wait(view))
     return Wait(min(usual, left) if left > 0 else usual)

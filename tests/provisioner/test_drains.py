@@ -9,12 +9,12 @@ import pytest
 from kube import core
 from kube.meta import decode
 from kube.ours import BookedInstance, BookingStatus
-from provisioner import drains
+from provisioner import drains, rules
 from provisioner.clouds.base import Announcement, Instance, InstanceState, Reservation
 from provisioner.evictions import empty
 from provisioner.health import ailment
 from provisioner.notices import notice
-from provisioner.steps import Drain, Notice, Observed, SeenNode, View
+from provisioner.steps import Drain, Notice, Observed, SeenNode, View, Wait
 from runtime.errors import NotFound, TooManyRequests
 from tests.provisioner import make
 from tests.provisioner.fake_api import Api, pod
@@ -50,6 +50,19 @@ def view(node: SeenNode, state: str = "Ready", **consumers: int) -> View:
 )
 def test_due(seen: View, drain: Drain | None) -> None:
     assert drains.due(seen) == drain
+
+
+@pytest.mark.parametrize(
+    ("seen", "seconds"),
+    [
+        pytest.param(replace(NODE, notice=LATER), 1, id="until the drain begins"),
+        pytest.param(NODE, 60, id="it has begun"),
+        pytest.param(replace(NODE, notice=LATER, touched=False), 60, id="another's node"),
+    ],
+)
+def test_a_booking_is_looked_at_when_a_drain_begins(seen: SeenNode, seconds: float) -> None:
+    whole = view(seen, n1=1)
+    assert rules.keep_watch(whole) == Wait(seconds)
 
 
 def machine(*said: Announcement, reservation: str | None = None) -> Instance:

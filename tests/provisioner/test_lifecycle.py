@@ -572,7 +572,7 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         ),
         9,
         "keep-watch",
-        Wait(60),
+        Wait(51),
     ),
     "a node whose end was called off is opened again": (
         ONE,
