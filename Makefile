@@ -77,10 +77,10 @@ conformance: $(READY)
 bench-repair: $(READY)
 	$(BIN)/python -m bench.repair --seeds $(or $(N),100) --seed $(or $(SEED),1)
 
-# Every fault at every call of the provisioner, then N pairs and triples, each on the whole service in virtual time between twins of
+# Every fault at MOST calls of each name in each scene (MOST=9999: at all), then N pairs and triples, in virtual time between twins of
 # API server and cloud; ends with one line of counts, fails if any invariant broke.
 faults: $(READY)
-	PYTHONHASHSEED=0 $(BIN)/python -m tests.faults --runs $(or $(N),2000) --seed $(or $(SEED),1) $(if $(MOST),--most $(MOST))
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.faults --runs $(or $(N),2000) --seed $(or $(SEED),1) --most $(or $(MOST),1)
 
 # Gangs and faults on the real control plane, both services with two replicas, a second installation beside them: MINUTES of it, then
 # until all is quiet; ends with one line of counts, fails if anything was wrong.
