@@ -22,7 +22,7 @@ from tests.faults.scenes import SCENES
 from tests.faults.stage import Outcome
 
 MOST_TOLD = 20
-BATCH = 150
+BATCH = 60
 """Plays of one scene that share their beginning in one process."""
 OFTEN = 30.0
 """Seconds between two writings of the results."""
