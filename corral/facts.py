@@ -18,7 +18,7 @@ from kube.kueue import (
 )
 from kube.ours import Booking, CapacityPolicy, CapacityPool
 from kube.resources import Kind
-from provisioner.producers import KUEUE_CONTROLLER, check_of, workload_uid
+from provisioner.asking.producers import KUEUE_CONTROLLER, check_of, workload_uid
 from provisioner.state import CLASS, CONTROLLER
 
 EVENTS = Kind("", "v1", "events", "Event")

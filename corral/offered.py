@@ -11,7 +11,7 @@ from corral.tables import console
 from corral.why import TIME_LIMIT, WhyError, connect
 from kube.ours import CapacityPool, OfferingStatus
 from kube.resources import CAPACITY_POOLS
-from provisioner.offerings import UNTOLD
+from provisioner.planning.offerings import UNTOLD
 from runtime.errors import ApiError, TransportError
 
 HEAD = ("source", "type", "zone", "place", "free", "of", "$/h each", "until", "why none")

@@ -22,8 +22,8 @@ from kube import core, nodes, ours, podrules, podspec
 from kube.meta import ObjectMeta, Record
 from kube.pools import selects
 from kube.times import instant
-from provisioner.outcomes import bound, by_policy
-from provisioner.parameters import ParameterError, Terms, poolless, terms
+from provisioner.asking.parameters import ParameterError, Terms, poolless, terms
+from provisioner.telling.outcomes import bound, by_policy
 
 
 def run(files: Sequence[Path], output: str = "text") -> int:

@@ -7,7 +7,7 @@ from capacity.why.explain import account
 from corral.asked import Standing
 from kube.autoscaling import ProvisioningRequest
 from kube.ours import CapacityPolicy, CapacityPool, ReservationStatus
-from provisioner.parameters import DEFAULT_POLICY
+from provisioner.asking.parameters import DEFAULT_POLICY
 
 MOST = 3
 _SHORT = (Reason.TOPOLOGY_UNSATISFIED, Reason.RESERVATION_MISMATCH, Reason.GANG_INCOMPLETE)

@@ -11,7 +11,7 @@ from kube.kueue import Workload
 from kube.meta import ObjectMeta, OwnerReference, Record
 from kube.queued_pods import GROUP_NAME
 from kube.resources import Kind
-from provisioner.producers import stated
+from provisioner.asking.producers import stated
 from runtime.errors import Forbidden
 
 MOST = 10

@@ -12,7 +12,7 @@ _SENTENCES = re.compile(r"; (?=ResourceFlavor )")
 
 
 def flavor_traps(pools: Collection[CapacityPool], flavors: Collection[str]) -> Iterator[str]:
-    """What the pools' own conditions say of these flavors: the provisioner alone judges them (provisioner/flavors.py)."""
+    """What the pools' own conditions say of these flavors: the provisioner alone judges them (provisioner/telling/flavors.py)."""
     for pool in pools:
         for told in pool.status.conditions:
             if told.type in _TOLD and told.status == "True":

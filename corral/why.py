@@ -18,7 +18,7 @@ from kube import resources
 from kube.autoscaling import ProvisioningRequest
 from kube.core import Node, Pod
 from kube.ours import Booking, CapacityPolicy, CapacityPool
-from provisioner.producers import stated
+from provisioner.asking.producers import stated
 from provisioner.state import CLASS
 from runtime.client import Client
 from runtime.errors import ApiError, TransportError

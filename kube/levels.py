@@ -20,7 +20,7 @@ SLICE_SIZE = "corral.dev/slice-size"
 EXCLUSIVE_TOPOLOGY = "corral.dev/exclusive-topology"
 EXCLUSIVE_SIZE = "corral.dev/exclusive-size"
 DO_NOT_DISRUPT = "corral.dev/do-not-disrupt"
-"""Says nothing of the place: it holds the node on which the pod runs (provisioner/disruption.py)."""
+"""Says nothing of the place: it holds the node on which the pod runs (provisioner/ending/disruption.py)."""
 PLACED_BY_KUEUE = "corral.dev/placed-by-kueue"
 MADE_BY = "corral.dev/made-by"
 

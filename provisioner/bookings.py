@@ -17,18 +17,21 @@ from msgspec import structs
 from kube import core, ours
 from kube.meta import decode
 from kube.resources import BOOKINGS
-from provisioner import checkups, hung, launches, live, marks, tellings, waking
+from provisioner import live, waking
+from provisioner.buying import launches
 from provisioner.clouds.base import CloudError, ErrorKind
-from provisioner.evictions import empty
-from provisioner.inspecting import NODES_BY_PROVIDER
+from provisioner.ending.evictions import empty
+from provisioner.ending.pace import Pace
 from provisioner.lifecycle import next_step
+from provisioner.nodes import checkups, hung, marks
+from provisioner.nodes.inspecting import NODES_BY_PROVIDER
 from provisioner.observing import Observer
-from provisioner.pace import Pace
-from provisioner.search import Asked, Search, nobody
+from provisioner.repairing.search import Asked, Search, nobody
+from provisioner.repairing.slots import StandIn
 from provisioner.settings import ProvisionerSettings
-from provisioner.slots import StandIn
 from provisioner.state import FINALIZER, MANAGER, State
 from provisioner.steps import Buy, CheckUp, Drain, Drop, Mark, Quarantine, Reopen, Step, Terminate, Terms, Unmark, Wait, Write
+from provisioner.telling import tellings
 from runtime.client import Client, Resource
 from runtime.controller import DONE, Controller, Result
 from runtime.errors import Conflict, NotFound

@@ -9,7 +9,9 @@ from datetime import datetime
 from pathlib import Path
 
 from kube.ours import Booking
-from provisioner import calls, endings, restoring, rules
+from provisioner import calls, rules
+from provisioner.ending import endings
+from provisioner.repairing import restoring
 from provisioner.steps import BEFORE, ENDED, Observed, Step, Terms, View
 
 Try = Callable[[View], Step | None]

@@ -8,18 +8,18 @@ from pathlib import Path
 
 from kube import autoscaling, core, kueue, ours, resources, storage
 from provisioner import bookings, waking
-from provisioner.backoff import Backoffs
+from provisioner.buying.backoff import Backoffs
 from provisioner.clouds.registry import Clouds
-from provisioner.disruption import CHECKUP
-from provisioner.pace import Pace
-from provisioner.policies import PolicyReconciler
+from provisioner.ending.disruption import CHECKUP
+from provisioner.ending.pace import Pace
+from provisioner.ending.reaper import Reaper
+from provisioner.ending.scalein import ScaleInLoop
 from provisioner.pools import PoolReconciler
-from provisioner.reaper import Reaper
 from provisioner.requests import ALL, Planner
-from provisioner.savings import Meter
-from provisioner.scalein import ScaleInLoop
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import MANAGER, State
+from provisioner.telling.policies import PolicyReconciler
+from provisioner.telling.savings import Meter
 from runtime import logging, metrics
 from runtime.client import Client, Resource
 from runtime.controller import Controller

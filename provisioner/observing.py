@@ -12,12 +12,16 @@ from kube.kueue import Workload
 from kube.meta import ObjectKey
 from kube.resources import NODES, PROVISIONING_REQUESTS, WORKLOADS
 from kube.times import instant, seconds
-from provisioner import hung, limits, live, marks, owners, slices, transfer
-from provisioner.closing import closed
+from provisioner import live
+from provisioner.asking import owners, slices
+from provisioner.buying import limits
 from provisioner.clouds.base import Cloud, CloudError, Instance
-from provisioner.inspecting import Inspector
-from provisioner.offerings import ends
-from provisioner.slots import Sought
+from provisioner.ending.closing import closed
+from provisioner.nodes import hung, marks
+from provisioner.nodes.inspecting import Inspector
+from provisioner.planning.offerings import ends
+from provisioner.repairing import transfer
+from provisioner.repairing.slots import Sought
 from provisioner.state import BOOKINGS_BY_GIVER, CLASS, TAG_BOOKING, TAG_INSTALLATION, State
 from provisioner.steps import LIVE, Observed, Owner
 from provisioner.view import View, take

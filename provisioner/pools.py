@@ -11,17 +11,19 @@ from msgspec import structs
 from kube import ours
 from kube.resources import CAPACITY_POOLS
 from kube.times import instant
-from provisioner import checkups, daemons, flavors, hung, poolstatus
-from provisioner.closing import POOL_FINALIZER, holders
+from provisioner.buying.creation import Writer
+from provisioner.buying.limits import budgets, capped, idle_cost
 from provisioner.clouds.base import Cloud, CloudError, ErrorKind, Wanted
 from provisioner.clouds.fenced import FencedCloud
 from provisioner.clouds.registry import Clouds
-from provisioner.creation import Writer
-from provisioner.culprits import Told, culprits
-from provisioner.limits import budgets, capped, idle_cost
-from provisioner.offerings import Offers, offers
-from provisioner.snapshots import market
+from provisioner.ending.closing import POOL_FINALIZER, holders
+from provisioner.nodes import checkups, hung
+from provisioner.planning import daemons
+from provisioner.planning.offerings import Offers, offers
+from provisioner.planning.snapshots import market
 from provisioner.state import MANAGER, TAG_INSTALLATION, Known, State
+from provisioner.telling import flavors, poolstatus
+from provisioner.telling.culprits import Told, culprits
 from provisioner.view import View, take
 from runtime.client import Resource
 from runtime.controller import DONE, Result

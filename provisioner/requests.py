@@ -17,24 +17,24 @@ from capacity.quantity import dollars
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
-from provisioner import authority
-from provisioner.acceptance import Accepted, Desk, NotYet
-from provisioner.answers import Answers
-from provisioner.authority import Look, NoQuota
-from provisioner.cases import Case, case_of
-from provisioner.closing import closed
-from provisioner.creation import Creator, Writer, traced
-from provisioner.grounds import Grounds
-from provisioner.leaning import Leaning, leaning
-from provisioner.ordering import Turn, turn
-from provisioner.outcomes import Book, broken, pools_of
-from provisioner.patience import Patience
-from provisioner.producers import check_of
-from provisioner.progress import Failed, Taken, Waiting, attempts, standing
-from provisioner.room import Planner as Plan
-from provisioner.snapshots import room
+from provisioner.asking import authority
+from provisioner.asking.acceptance import Accepted, Desk, NotYet
+from provisioner.asking.authority import Look, NoQuota
+from provisioner.asking.leaning import Leaning, leaning
+from provisioner.asking.producers import check_of
+from provisioner.buying.creation import Creator, Writer, traced
+from provisioner.ending.closing import closed
+from provisioner.planning.cases import Case, case_of
+from provisioner.planning.grounds import Grounds
+from provisioner.planning.ordering import Turn, turn
+from provisioner.planning.patience import Patience
+from provisioner.planning.room import Planner as Plan
+from provisioner.planning.snapshots import room
+from provisioner.planning.turns import Candidate, Memo, Pass
 from provisioner.state import BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, CLASS, REQUESTS_BY_WORKLOAD, State
-from provisioner.turns import Candidate, Memo, Pass
+from provisioner.telling.answers import Answers
+from provisioner.telling.outcomes import Book, broken, pools_of
+from provisioner.telling.progress import Failed, Taken, Waiting, attempts, standing
 from provisioner.view import View, take
 from runtime.controller import Result
 from runtime.errors import ApiError

@@ -9,8 +9,11 @@ from msgspec.structs import replace
 
 from kube.ours import BookingStatus, Launch
 from kube.times import due, instant, length, stamp
-from provisioner import absences, drains, launches, losses, release, repair, verify
+from provisioner.buying import launches
 from provisioner.clouds.base import ErrorKind
+from provisioner.ending import drains, release
+from provisioner.nodes import verify
+from provisioner.repairing import absences, losses, repair
 from provisioner.steps import (
     Buy,
     CheckUp,

@@ -11,12 +11,12 @@ from kube import autoscaling, core, kueue, ours, storage
 from kube.pools import selects
 from kube.slices import replaces
 from kube.volumes import Volumes, gathered
-from provisioner.backoff import Backoffs
+from provisioner.asking.producers import workload_uid
+from provisioner.buying.backoff import Backoffs
+from provisioner.buying.spend import Ledger
 from provisioner.clouds.base import Cloud, Instance, Inventory
-from provisioner.producers import workload_uid
-from provisioner.refusals import Refusals
+from provisioner.nodes.refusals import Refusals
 from provisioner.settings import ProvisionerSettings
-from provisioner.spend import Ledger
 from runtime.reflector import Store
 
 CLASS = "gang.corral.dev"

@@ -13,7 +13,7 @@ from capacity.model import CapacityType
 from kube.ours import BookedInstance, BookedPurchase, Booking, BookingSpec, BookingStatus
 from kube.times import instant
 from provisioner.clouds.base import Instance
-from provisioner.slots import Sought, StandIn
+from provisioner.repairing.slots import Sought, StandIn
 
 LIVE = ("Launched", "Joined", "Ready")
 BEFORE = ("Marking", "Launching", "Joining")

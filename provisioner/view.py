@@ -8,12 +8,12 @@ from functools import cached_property, partial
 from capacity.model import Holder, Labels, Running
 from kube import core, ours
 from kube.pools import POOL_LABEL, selects
-from provisioner.backoff import Backoffs
+from provisioner.buying.backoff import Backoffs
 from provisioner.clouds.base import Instance, InstanceState
-from provisioner.company import holder_of, left_of, pods_of
-from provisioner.marks import bookings_on
+from provisioner.nodes.marks import bookings_on
+from provisioner.planning.company import holder_of, left_of, pods_of
+from provisioner.repairing.transfer import offered
 from provisioner.state import QUARANTINED_LABEL, TAG_BOOKING, TAG_PURCHASE, Known, State
-from provisioner.transfer import offered
 
 OVER = frozenset({"Released", "Failed"})
 GOING = frozenset({"Releasing", "Failing"})

@@ -7,8 +7,8 @@ from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.slices import before
 from kube.volumes import limited
-from provisioner import marks
-from provisioner.leaning import Leaning
+from provisioner.asking.leaning import Leaning
+from provisioner.nodes import marks
 from provisioner.state import BOOKINGS_BY_GIVER, BOOKINGS_BY_REQUEST, BOOKINGS_BY_WORKLOAD, TAG_BOOKING, State
 from runtime.controller import Controller
 from runtime.store import Object, Store

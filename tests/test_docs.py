@@ -16,10 +16,10 @@ from admission.settings import AdmissionSettings
 from capacity.model import CapacityType, Reason
 from kube.ours import BookedInstance, BookingStatus, CapacityPolicySpec, CapacityPoolSpec, Launch
 from provisioner import steps
+from provisioner.asking.parameters import Parameters
 from provisioner.clouds.base import ErrorKind
-from provisioner.parameters import Parameters
 from provisioner.settings import ProvisionerSettings
-from provisioner.statuses import OURS
+from provisioner.telling.statuses import OURS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

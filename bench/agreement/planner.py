@@ -13,7 +13,7 @@ from kube import core, nodes, podspec
 from kube.meta import R, decode
 from kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kube.volumes import Volumes
-from provisioner.daemons import BOOKED_TAINT, alongside, daemon_pods, runs_on
+from provisioner.planning.daemons import BOOKED_TAINT, alongside, daemon_pods, runs_on
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _NEW_NODE = "a-node-that-is-not-there-yet"

@@ -9,7 +9,7 @@ import pytest
 from corral.remedies import remedy
 from kube.meta import decode
 from kube.ours import CapacityPool
-from provisioner.closing import closed
+from provisioner.ending.closing import closed
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -14,11 +14,12 @@ import pytest
 from msgspec import structs
 
 from kube.ours import Booking
-from provisioner import creation, main
+from provisioner import main
+from provisioner.buying import creation
+from provisioner.buying.drafts import draft
 from provisioner.clouds.simulated.config import Config
 from provisioner.clouds.simulated.records import Memory
 from provisioner.clouds.simulated.world import World
-from provisioner.drafts import draft
 from provisioner.state import TAG_BOOKING
 from runtime import manager
 from tests.faults import loop

@@ -9,7 +9,7 @@ import msgspec
 from capacity.model import Labels
 from kube import autoscaling, core, kueue, ours
 from kube.meta import decode
-from provisioner.backoff import Backoffs
+from provisioner.buying.backoff import Backoffs
 from provisioner.clouds.base import CloudError, Instance, InstanceState, Inventory, Order
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import State

@@ -9,10 +9,10 @@ import pytest
 from kube import core
 from kube.meta import decode
 from kube.times import stamp
-from provisioner.acceptance import Accepted
+from provisioner.asking.acceptance import Accepted
 from provisioner.bookings import BookingReconciler, controller
 from provisioner.clouds.base import CloudError, ErrorKind, InstanceState, Inventory
-from provisioner.pace import Pace
+from provisioner.ending.pace import Pace
 from provisioner.state import Known
 from runtime.controller import DONE
 from runtime.errors import Conflict, NotFound, ServerError, TransportError

@@ -13,7 +13,7 @@ from kube.ours import AbsentNode, BookedInstance, BookingStatus, Launch
 from kube.times import stamp
 from provisioner import lifecycle
 from provisioner.clouds.base import Instance, InstanceState
-from provisioner.slots import Slot, Sought, StandIn
+from provisioner.repairing.slots import Slot, Sought, StandIn
 from provisioner.steps import (
     Buy,
     CheckUp,

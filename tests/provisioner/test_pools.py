@@ -9,7 +9,7 @@ import pytest
 
 from kube import ours
 from kube.meta import decode
-from provisioner.backoff import Key
+from provisioner.buying.backoff import Key
 from provisioner.clouds.base import CloudError, ErrorKind, Instance, Inventory
 from provisioner.clouds.registry import Clouds
 from provisioner.pools import PoolReconciler

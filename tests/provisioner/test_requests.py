@@ -12,7 +12,7 @@ from kube.autoscaling import ProvisioningRequest
 from kube.kueue import Workload
 from kube.meta import decode
 from kube.times import stamp
-from provisioner.cases import case_of
+from provisioner.planning.cases import case_of
 from provisioner.requests import ALL, Planner
 from runtime.errors import Invalid, ServerError, TransportError
 from runtime.events import Recorder

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from kube import core, storage
 from kube.kueue import Workload
 from kube.meta import Record, decode
+from provisioner.asking.leaning import Leaning
 from provisioner.clouds.base import Announcement
-from provisioner.leaning import Leaning
 from provisioner.waking import announced, wake_planner, wake_pools
 from tests.provisioner.make import NOW, booking, instance, known, machine, node, pool, purchase, workload
 from tests.provisioner.world_of_requests import World

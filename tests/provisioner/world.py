@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from kube.meta import ObjectKey, ObjectMeta
 from kube.ours import BookedNode, BookedPodSet, BookedPurchase, Booking, BookingSpec, BookingStatus
 from kube.times import stamp
-from provisioner import launches, lifecycle, steps
+from provisioner import lifecycle, steps
+from provisioner.buying import launches
 from provisioner.clouds.base import CloudError, ErrorKind, Instance, InstanceState, Order
 from provisioner.steps import Observed, Owner, SeenNode, Terms, Verdict
 

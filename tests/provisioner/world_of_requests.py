@@ -7,7 +7,7 @@ from kube import ours
 from kube.autoscaling import ProvisioningRequest
 from kube.meta import Record, decode
 from kube.times import stamp
-from provisioner.backoff import Backoffs
+from provisioner.buying.backoff import Backoffs
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import State
 from runtime.client import Resource

@@ -1,0 +1,1 @@
+"""Giving back: drains, scale-in, orphans, and what may never be ended."""

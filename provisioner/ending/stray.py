@@ -1,0 +1,75 @@
+"""Marks on nodes that nobody claims any more: of bookings that are gone, or of none."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from kube import core
+from kube.meta import ObjectKey
+from kube.resources import BOOKINGS
+from provisioner import live
+from provisioner.ending.scalein import planned
+from provisioner.ending.sightings import Sightings
+from provisioner.nodes import hung, marks
+from provisioner.state import QUARANTINED_LABEL, State
+from provisioner.steps import ENDED
+from runtime.client import Client
+from runtime.logging import get_logger
+
+_log = get_logger("reaper")
+
+
+def stale(node: core.Node, bookings: frozenset[str], used: bool) -> str | None:
+    """The name of a gone booking whose marks the node bears, "" for marks of none, None when all is well.
+
+    A launched node without marks and without a note that it is idle counts as well: nobody would ever end it. The taint of a
+    quarantined one is no mark of a booking.
+    """
+    on_it = marks.bookings_on(node.metadata.labels)
+    if used or on_it & bookings:
+        return None
+    if on_it:
+        return min(on_it)
+    unclaimed = marks.launched(node) and marks.IDLE_SINCE not in node.metadata.annotations
+    return "" if unclaimed or (marks.tainted(node) and QUARANTINED_LABEL not in node.metadata.labels) else None
+
+
+class StrayMarks:
+    """Takes them off after two sightings and a grace, never from under pods."""
+
+    def __init__(self, state: State, client: Client, now: Callable[[], datetime]) -> None:
+        self._state, self._client, self._now = state, client, now
+        self._sightings = Sightings()
+
+    async def turn(self) -> None:
+        """Frees nodes of the marks of bookings that are gone; launched ones become idle, adopted ones are left as they were."""
+        bookings = frozenset(each.metadata.name for each in self._state.bookings.values())
+        joined = _joined(self._state)
+        found: dict[str, str] = {}
+        for node in self._state.nodes.values():
+            name = node.metadata.name
+            held = name in joined or planned(self._state, name)
+            used = held or bool(hung.strangers(self._state, self._state.pods_on(name), self._now()))
+            booking = stale(node, bookings, used)
+            if booking is not None:
+                found[name] = booking
+        for name in self._sightings.ripe(found, self._now(), self._state.settings.reap_grace_seconds):
+            await self._free(name, found[name])
+
+    async def _free(self, name: str, booking: str) -> None:
+        if booking and await live.still_there(self._client, BOOKINGS, ObjectKey(name=booking)) is not False:
+            return
+        if await hung.use(self._client, self._state, name, self._now()) is hung.Use.PODS:
+            return
+
+        def freed(node: core.Node) -> Mapping[str, Any]:
+            _log.warning("freeing a node of marks that nobody claims", node=name, booking=booking)
+            return marks.unmark_patch(node, {booking}, self._now())
+
+        await live.change_node(self._client, name, freed)
+
+
+def _joined(state: State) -> set[str]:
+    """Names of the nodes of live bookings' machines."""
+    live = (each for each in state.bookings.values() if each.status.phase not in ENDED)
+    return {machine.node for booking in live for machine in booking.status.instances if machine.node}

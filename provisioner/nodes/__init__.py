@@ -1,0 +1,1 @@
+"""A booking's nodes: their marks, and whether they are what was promised."""

@@ -1,0 +1,1 @@
+"""One pass over all requests: whose turn it is, what there is to give, and what each gets."""

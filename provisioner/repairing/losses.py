@@ -1,0 +1,123 @@
+"""What is missing from a booking, or is about to be, in numbers and words. Pure."""
+
+import msgspec
+from msgspec.structs import replace
+
+from kube.bookings import NODE_LOST, REPLACING
+from kube.meta import Condition
+from kube.ours import BookedPurchase, BookingStatus
+from kube.times import length
+from provisioner.buying.launches import missing, under_way
+from provisioner.ending import drains
+from provisioner.repairing import absences
+from provisioner.steps import Reason, View
+from runtime.conditions import set_condition
+
+ENDING, OVERDUE = "NodesEnding", "ReleaseOverdue"
+
+
+def sound(view: View, name: str) -> bool:
+    """Whether a taken node is marked and as promised."""
+    node = view.seen.nodes.get(name)
+    return node is not None and absences.sound(node)
+
+
+def progress(view: View) -> str:
+    """`7 of 8 nodes ready`."""
+    ready = sum(1 for each in view.spec.nodes if sound(view, each.name))
+    ready += sum(1 for each in view.status.instances if each.state == "Ready")
+    return f"{ready} of {_whole(view)} nodes ready"
+
+
+def unchecked(view: View) -> str:
+    """How many nodes wait for a health check that can't begin, and why; "" when none does."""
+    held = sorted((node for node in view.seen.nodes.values() if node.hindered), key=lambda node: node.name)
+    return f"; {len(held)} wait: {held[0].words}" if held else ""
+
+
+def last_words(view: View) -> str:
+    """What stands in the way, at most three causes: the newest failed calls, then machines, then taken nodes."""
+    words = [each.message for each in reversed(view.status.launches) if each.state == "Failed"][:1]
+    words += [
+        f"{each.node or each.id}: {each.message}" for each in view.status.instances if each.message and each.state != "Ready"
+    ]
+    waiting = (view.seen.nodes.get(each.name) for each in view.spec.nodes if not sound(view, each.name))
+    words += [f"{node.name}: {node.words or 'not marked yet'}" for node in waiting if node]
+    return "".join(f"; {each}" for each in words[:3])
+
+
+def noted(view: View) -> BookingStatus:
+    """The status with the absent nodes, with conditions NodeLost and NodesEnding as things are, and reason CapacityRevoked where
+    it must be said: at once if the policy says Revoke, else if nothing stands in for a lost node before the gang begins.
+    """
+    view = view.having(absences.noted(view))
+    taken = absences.words(view)
+    machines = [
+        f"{missing(view, each)} of {each.count} {each.shape} {_fate(view)}"
+        for each in view.spec.purchases
+        if missing(view, each) > 0
+    ]
+    machines += [
+        f"nothing is bought instead: {view.seen.closed[each.name]}" for each in view.spec.purchases if _barred(view, each)
+    ]
+    if taken and view.replacing and view.seen.sought.unfound:
+        taken.append(f"nothing stands in so far: {view.seen.sought.unfound}")
+    words = "; ".join(taken + machines or _coming(view))
+    again = REPLACING if view.replacing else NODE_LOST
+    status = _with_condition(view, view.status, NODE_LOST, words, again, "Whole", "all nodes are there")
+    leaving = drains.words(view)
+    status = _with_condition(view, status, ENDING, leaving, drains.reason(view), "Lasting", "no node is about to end")
+    revoking = (words or leaving) if view.seen.on_node_loss == "Revoke" and (words or drains.begun(view)) else ""
+    why = revoking or (absences.beyond_repair(view) if view.replacing else "")
+    if why and status.reason != Reason.REVOKED:
+        return replace(status, reason=Reason.REVOKED.value, message=why[:1024])
+    return status
+
+
+def _coming(view: View) -> list[str]:
+    """Once a node was lost the booking isn't whole before each one that comes in its place is as promised."""
+    if not any(each.type == NODE_LOST and each.status == "True" for each in view.status.conditions):
+        return []
+    since = view.status.provisioned_at or ""
+    fresh = sum(each.state in ("Launched", "Joined") and each.launched_at > since for each in view.status.instances)
+    number = fresh + len(absences.standing_in(view)) + sum(under_way(view.status, each) for each in view.spec.purchases)
+    return [f"{number} of {_whole(view)} nodes are still to come in place of lost ones"] if number else []
+
+
+def _whole(view: View) -> int:
+    return len(view.spec.nodes) + sum(each.count for each in view.spec.purchases)
+
+
+def overdue(view: View) -> BookingStatus:
+    """The status with condition ReleaseOverdue: what is still held long after the booking ended."""
+    left = sorted(each.node or each.id for each in view.status.instances if each.state not in ("Gone", "Transferred"))
+    words = f"{len(left)} machines are not given back after {length(view.spec.release_seconds)}: {', '.join(left[:5])}"
+    return _with_condition(view, view.status, OVERDUE, words if left else "", OVERDUE, "GivenBack", "all is given back")
+
+
+def _fate(view: View) -> str:
+    return "are lost or about to end" if drains.begun(view) else "are lost"
+
+
+def _barred(view: View, purchase: BookedPurchase) -> bool:
+    return view.replacing and missing(view, purchase) > 0 and purchase.name in view.seen.closed
+
+
+def _with_condition(
+    view: View, status: BookingStatus, type_: str, words: str, reason: str, well: str, well_words: str
+) -> BookingStatus:
+    """One condition, True with `words` while there are any. It is not set before it is true for the first time."""
+    old = next((each for each in status.conditions if each.type == type_), None)
+    if old is None and not words:
+        return status
+    conditions = set_condition(
+        [each.to_json() for each in status.conditions],
+        type_,
+        bool(words),
+        reason if words else well,
+        words or well_words,
+        generation=view.booking.metadata.generation,
+        now=view.now,
+    )
+    changed = tuple(msgspec.convert(conditions, tuple[Condition, ...]))
+    return status if changed == status.conditions else replace(status, conditions=changed)

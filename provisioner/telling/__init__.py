@@ -1,0 +1,1 @@
+"""What requests and pools are told, in conditions, events and spans."""

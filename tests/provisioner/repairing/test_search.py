@@ -1,0 +1,243 @@
+"""Other nodes in place of lost ones: the reconciler with the real planner, an API server and a cloud in memory."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from capacity.model import ZONE, Gang, PodSet
+from capacity.plan import plan
+from capacity.requirements import Toleration
+from kube.pools import POOL_LABEL
+from provisioner.asking.acceptance import Accepted
+from provisioner.asking.parameters import terms
+from provisioner.clouds.base import InstanceState, ZoneStock
+from provisioner.repairing import search
+from provisioner.state import Known
+from tests.provisioner import fake_api
+from tests.provisioner.make import inventory, policy
+from tests.provisioner.test_bookings import KEY, Setting
+from tests.provisioner.world import booking, purchase
+
+pytestmark = pytest.mark.looptime
+RACK = "topology.corral.dev/rack"
+LOST = 400
+"""Seconds from the loss of a node to the turns in which it is given up."""
+
+
+class Losing(Setting):
+    """Pool p adopts nodes of team train; `stock` machines can be bought in zone z1 by day; a pod takes a node."""
+
+    def __init__(self, stock: int = 9, rack: bool = False, **booked: Any) -> None:
+        super().__init__(**booked)
+        pods = PodSet(
+            "main",
+            3,
+            {"nvidia.com/gpu": 8, "pods": 1},
+            tolerations=(Toleration("gpu", "Exists"),),
+            required_topology=RACK if rack else None,
+        )
+        self.asked = Accepted(Gang("team/job", (pods,)), terms({}, lambda _: policy(topology={})), "digest")
+        self.stock = stock
+        self.pool()
+
+    def pool(self, **more: Any) -> None:
+        made = fake_api.pool()
+        made["spec"] |= {
+            "nodeSelector": {"matchLabels": {"team": "train"}},
+            "topologyKeys": [ZONE, RACK],
+            "shapes": ["h100"],
+            **more,
+        }
+        self.api.put("capacitypools", made)
+
+    def node(self, name: str, rack: str = "a", **labels: str) -> None:
+        base = {"team": "train", ZONE: "z1", RACK: rack, "kubernetes.io/hostname": name}
+        self.api.put("nodes", fake_api.node(name, labels=base | labels))
+
+    async def turn(self) -> None:
+        self.hear()
+        began = self.clock.now
+        await super().turn()
+        await asyncio.sleep((self.clock.now - began).total_seconds())
+
+    def hear(self) -> None:
+        there = inventory(stock=(ZoneStock("h100", "z1", self.stock),))
+        self.state.known["p"] = Known(there, tuple(self.cloud.machines.values()), self.clock.now)
+
+    async def run(self, seconds: float) -> None:
+        end = self.clock.now.timestamp() + seconds
+        while self.clock.now.timestamp() < end:
+            await self.turn()
+
+    def condition(self, type_: str = "NodeLost") -> tuple[str, str]:
+        found = next((each for each in self.status.conditions if each.type == type_), None)
+        return (found.status, found.message) if found else ("", "")
+
+    @property
+    def taken(self) -> list[str]:
+        return [each.name for each in self.api.of("bookings", "b").spec.nodes]
+
+    @property
+    def bought(self) -> dict[str, int]:
+        return {each.offering: each.count for each in self.api.of("bookings", "b").spec.purchases}
+
+
+async def test_an_idle_node_takes_the_place_of_one_that_was_there_before() -> None:
+    here = Losing(nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    here.node("b")
+    here.api.remove("nodes", "a")
+
+    await here.run(60)
+    assert here.taken == ["a"], "a node may come back"
+    for _ in range(200):
+        await here.turn()
+        if here.taken != ["a"]:
+            break
+    assert here.taken == ["b"]
+    assert here.condition()[0] == "True", "it is not marked so far"
+    await here.run(120)
+
+    assert here.api.of("nodes", "b").metadata.labels[KEY] == "true"
+    assert here.condition() == ("False", "all nodes are there")
+    assert (here.status.phase, here.status.reason, here.cloud.orders) == ("Provisioned", "", [])
+    assert "StandIn" in here.api.events
+
+
+async def test_where_none_is_idle_another_is_bought_and_the_loss_stands_until_it_is_ready() -> None:
+    here = Losing(nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    joined: list[str] = []
+    while not here.cloud.orders or here.condition()[0] == "True":
+        await here.turn()
+        if here.cloud.orders and not all(each.state == "Ready" for each in here.status.instances):
+            joined.append(here.condition()[0])
+    assert here.taken == []
+    assert here.bought == {"p/od/h100/z1": 1}
+    assert set(joined) == {"True"}
+    assert here.condition() == ("False", "all nodes are there")
+    assert (here.status.phase, here.status.reason) == ("Provisioned", "")
+
+
+async def test_what_nothing_replaces_in_time_is_revoked_with_the_reason() -> None:
+    here = Losing(stock=0, nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Admitted"))
+    here.api.remove("nodes", "a")
+
+    await here.run(600)
+    assert here.status.reason == ""
+    assert here.condition()[1].startswith("node a is gone; nothing stands in so far: ")
+    await here.run(2400)
+    assert here.status.reason == "CapacityRevoked"
+    assert here.status.message.startswith("node a is gone; nothing took its place within 40m: ")
+
+
+async def test_a_node_of_another_rack_does_not_do() -> None:
+    here = Losing(stock=0, rack=True, nodes=("a", "b"))
+    here.node("a")
+    here.node("b")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    here.node("far", "z")
+    await here.run(LOST)
+    assert here.taken == ["a", "b"]
+    here.node("near", "a")
+    await here.run(120)
+    assert here.taken == ["b", "near"]
+
+
+async def test_a_lost_machine_is_replaced_by_an_idle_node_before_anything_is_bought() -> None:
+    here = Losing(purchases=(purchase("od", 2),))
+    await here.until("Provisioned")
+    here.api.put("pods", fake_api.pod("w", "n-i1", selector={KEY: "true"}))
+    here.node("warm", **{POOL_LABEL: "p"})
+    await here.cloud.terminate(["i0"])
+    await here.run(LOST)
+    assert here.taken == ["warm"]
+    assert here.bought == {"p/od": 1}
+    assert len(here.cloud.orders) == 1
+
+
+async def test_a_node_that_hangs_is_kept_out_when_it_was_replaced_and_set_free_at_the_end() -> None:
+    here = Losing(nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.put("pods", fake_api.pod("w", "a", selector={KEY: "true"}))
+    await here.turn()
+    raw = here.api.objects["nodes", "", "a"]
+    here.api.put("nodes", {**raw, "status": {**raw["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}})
+    here.node("b")
+    await here.run(LOST)
+    hung = here.api.of("nodes", "a")
+    assert here.taken == ["b"]
+    assert (hung.metadata.labels["corral.dev/quarantined"], hung.spec.unschedulable) == ("true", True)
+    assert here.api.of("pods", "w", "team"), "what runs there is not touched"
+
+    here.api.remove("pods", "w", "team")
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Finished"))
+    await here.until("Released")
+    assert KEY not in here.api.of("nodes", "a").metadata.labels
+
+
+async def test_two_bookings_that_lose_a_machine_keep_to_the_limit_together() -> None:
+    """Each sees room for one more, and there is room for one: the first that orders it gets it, the other waits."""
+    here = Losing(purchases=(purchase("od", 1),))
+    await here.until("Provisioned")
+    await here.cloud.terminate(["i0"])
+    raw = here.api.objects["bookings", "", "b"]
+    status = {**raw["status"], "instances": [{**raw["status"]["instances"][0], "state": "Gone"}]}
+    here.api.put("bookings", {**raw, "status": status})
+    meta = {**raw["metadata"], "name": "c", "uid": "c-uid"}
+    here.api.put("bookings", {**raw, "metadata": meta, "spec": {**raw["spec"], "attempt": 2}, "status": status})
+    here.pool(limits={"onDemandNodes": 1})
+    here.api.lag.add("bookings")
+    here.reconciler.observer.forget("b")
+    at_once = here.api.replace
+
+    async def slowly(*asked: Any, **more: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.1)
+        return await at_once(*asked, **more)
+
+    here.api.replace = slowly  # type: ignore[method-assign]
+    for _ in range(30):
+        here.hear()
+        await asyncio.gather(here.reconciler.reconcile("b"), here.reconciler.reconcile("c"))
+        here.clock.pass_by(5)
+        await asyncio.sleep(5)
+        assert sum(each.state is InstanceState.RUNNING for each in here.cloud.machines.values()) <= 1
+    assert len(here.cloud.machines) == 2, "neither was replaced"
+
+
+async def test_a_node_that_another_booking_takes_while_it_is_looked_for_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Losing(stock=0, nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    here.node("b")
+    raw = here.api.objects["bookings", "", "b"]
+
+    def beaten(*asked: Any) -> Any:
+        other = booking(nodes=("b",)).to_json()
+        here.api.put("bookings", {**other, "metadata": {**raw["metadata"], "name": "x", "uid": "x-uid"}})
+        return plan(*asked)
+
+    monkeypatch.setattr(search, "plan", beaten)
+    await here.run(LOST)
+    assert here.taken == ["a"]
+
+
+async def test_spares_are_for_what_was_lost() -> None:
+    here = Losing(stock=0, nodes=("a",))
+    spare = {"name": "res", "capacityType": "reserved", "reservationIDs": ["cr-1"], "spareNodes": 8}
+    here.pool(sources=[spare])
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    await here.run(LOST)
+    assert [name.startswith("p/res/cr-1/east/") for name in here.bought] == [True]
