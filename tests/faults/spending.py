@@ -31,7 +31,7 @@ class Spending:
         gang = next((each for each in self._stage.gangs if request.startswith(f"{each.order.name}-")), None)
         if gang is None:
             self._say(f"booking {name} is made for request {request}, which has no right to it")
-        elif gang.quota_lost is not None and self._late(gang.quota_lost):
+        elif gang.quota_lost is not None and self._late(gang.quota_lost) and not self._ran_on("api create bookings"):
             self._say(f"booking {name} is made for {gang.order.name}, which has no quota")
 
     def pool_changed(self, pool: Body) -> None:
@@ -43,6 +43,10 @@ class Spending:
     def _late(self, since: float) -> bool:
         blind = any(each.call.startswith(("api watch", "api list", "api get")) for each in self._stage.script.struck)
         return self._stage.at - since > (MISLED if blind else IN_TIME)
+
+    def _ran_on(self, call: str) -> bool:
+        """Whether what is done now was asked for long ago. Nothing may be bought for it, which `launching` sees."""
+        return any(each.call == call and each.kind.startswith("runs-on") for each in self._stage.script.struck)
 
     def launching(self, order: Order) -> None:
         """Written down before it is done, for a booking that goes on, and told in its tags as it was planned."""
