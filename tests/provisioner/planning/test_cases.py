@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.provisioner.test_acceptance import desk
 
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
@@ -13,6 +12,7 @@ from provisioner.asking.acceptance import Accepted, NotYet, Refused, judge
 from provisioner.planning.cases import Case, case_of
 from provisioner.telling.progress import Ended, Provisioned, Waiting
 from provisioner.telling.statuses import Status, stored
+from tests.provisioner.asking.test_acceptance import desk
 from tests.provisioner.make import NOW, booking, purchase, request, workload
 
 
