@@ -21,12 +21,14 @@ from kube import resources
 SERVICES = ("admission", "provisioner")
 NEIGHBOUR = "neighbour"
 """Name of the second installation."""
+_SETTINGS = {**Stack.extra["provisioner"], "retentionSeconds": 15}  # the end of a run waits for the last booking to go
 
 
 class House(Stack):
     """`api_lines` and `clocks` are by program; the pool reaches its cloud over `cloud_line`."""
 
     module = "e2e.chaos.clocked"
+    extra = {"provisioner": _SETTINGS}
 
     def __init__(self, plane: ControlPlane, neighbour: ControlPlane, directory: Path) -> None:
         super().__init__(plane, directory, scenery.cloud({NEIGHBOUR: str(neighbour.kubeconfig)}))
@@ -110,7 +112,7 @@ class Neighbour(Stack):
     but what strikes the cloud.
     """
 
-    extra = {**Stack.extra, "provisioner": {**Stack.extra["provisioner"], "installation": NEIGHBOUR}}
+    extra = {"provisioner": {**_SETTINGS, "installation": NEIGHBOUR}}
 
     def __init__(self, plane: ControlPlane, house: House, directory: Path) -> None:
         super().__init__(plane, directory, {})

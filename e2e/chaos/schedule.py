@@ -82,7 +82,7 @@ def gangs(seed: int, length: float) -> list[Gang]:
 
 def _gang(dice: random.Random, number: int, at: float) -> Gang:
     [fate] = dice.choices([*FATES], [*FATES.values()])
-    queue: Queue = "hopeless" if fate == "impossible" else dice.choice(("reserved", "on-demand", "any"))
+    queue: Queue = "hopeless" if fate == "impossible" else dice.choice(("reserved", "on-demand", "on-demand", "any", "any"))
     nodes = MOST[queue] if fate == "impossible" else dice.randint(1, MOST[queue])
     seconds = dice.choice((5, 8, 12, 45)) if fate not in ("request", "machine") else 45
     kind: Kind = dice.choice(("job", "job", "group")) if fate != "machine" else "job"  # nobody makes a lost pod of a group anew
@@ -94,7 +94,7 @@ def neighbours(seed: int, length: float) -> list[Gang]:
     dice, at, found = random.Random(f"neighbours {seed}"), 5.0, list[Gang]()
     while at < length:
         kind: Kind = dice.choice(("job", "group"))
-        queue: Queue = dice.choice(("reserved", "on-demand", "any"))
+        queue: Queue = dice.choice(("reserved", "on-demand", "on-demand", "any", "any"))
         found.append(Gang(f"n{len(found):03}", round(at, 1), kind, dice.randint(1, 2), dice.choice((8, 45)), queue, "runs"))
         at += dice.uniform(25, 45)
     return found
