@@ -10,6 +10,8 @@ from kube.meta import Condition, ObjectKey, ObjectMeta, Record
 
 NODE_LOST, REPLACING = "NodeLost", "Replacing"
 """The condition of a Booking whose nodes were lost, and its reason while machines are bought in place of them."""
+MENDED = ("nodes", "former", "purchases", "costPerHour", "nodeCount")
+"""What of a plan may change, while it is Provisioned: other nodes come in place of lost ones."""
 
 
 class BookedPodSet(Record, frozen=True, kw_only=True):

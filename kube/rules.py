@@ -7,7 +7,9 @@ the API server's cost budget, which is why the lists that rules walk through hav
 from collections.abc import Mapping
 from typing import Any
 
-from kube import autoscaling, meta, ours
+from msgspec import structs
+
+from kube import autoscaling, bookings, meta, ours
 
 Extras = Mapping[type, Mapping[str, Mapping[str, Any]]]
 
@@ -29,6 +31,14 @@ def _one_of(model: type[meta.Record], what: str) -> tuple[str, str]:
 def _kept(model: type[meta.Record], path: str, what: str) -> tuple[str, str]:
     same = " && ".join(f"has(self.{path}.{o}) == has(oldSelf.{path}.{o})" for o in model.__struct_encode_fields__)
     return same, f"{what} can't change: make a new object"
+
+
+def _settled(model: type[meta.Record], but: tuple[str, ...], words: str) -> tuple[str, str]:
+    """No field changes, comes or goes, `but` these."""
+    fields = {each.encode_name: each.required for each in structs.fields(model) if each.encode_name not in but}
+    there = (f"has(self.{name}) == has(oldSelf.{name})" for name, required in fields.items() if not required)
+    same = (f"{'' if required else f'!has(self.{name}) || '}self.{name} == oldSelf.{name}" for name, required in fields.items())
+    return " && ".join([*there, *(f"({each})" for each in same)]), words
 
 
 def _at_most(first: str, second: str) -> tuple[str, str]:
@@ -132,7 +142,17 @@ _POLICY: Extras = {
 }
 
 _BOOKING: Extras = {
-    ours.Booking: {"spec": _rules(("self == oldSelf", "a booking's plan never changes: make a new booking"))},
+    ours.Booking: {
+        "": _rules(
+            (
+                "self.spec == oldSelf.spec || (has(self.status) && self.status.phase == 'Provisioned')",
+                "a booking's plan changes only while it is Provisioned: make a new booking",
+            )
+        ),
+        "spec": _rules(
+            _settled(ours.BookingSpec, bookings.MENDED, "of a booking's plan only the nodes change: make a new booking")
+        ),
+    },
     ours.BookingSpec: {"pod_sets": _map_by("name"), "nodes": _map_by("name"), "purchases": _map_by("name")},
     ours.BookingStatus: {"conditions": _map_by("type")},
 }

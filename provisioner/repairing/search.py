@@ -11,6 +11,7 @@ from capacity.model import Outcome, Plan, Shortfall
 from capacity.plan import plan
 from capacity.quantity import money
 from kube import ours
+from kube.bookings import MENDED
 from kube.meta import decode
 from kube.resources import BOOKINGS
 from provisioner.asking.acceptance import Accepted
@@ -34,8 +35,6 @@ AGAIN = 30.0
 """Seconds between two looks that found nothing for all."""
 _LONGEST = 300
 _BOOKING = Resource(*BOOKINGS)
-_RENEWED = ("nodes", "former", "purchases", "costPerHour", "nodeCount")
-"""What of a plan changes when other nodes come in place of lost ones."""
 
 
 def nobody(_: str) -> Accepted | None:
@@ -78,7 +77,7 @@ class Search:
             said = spec.to_json()
             body = {
                 "metadata": {"resourceVersion": booking.metadata.resource_version},
-                "spec": {key: said.get(key) for key in _RENEWED},
+                "spec": {key: said.get(key) for key in MENDED},
             }
             fresh = await self._client.patch(_BOOKING, booking.metadata.name, body, manager=MANAGER)
             self._state.remember(decode(fresh, ours.Booking))

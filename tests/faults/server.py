@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from kube.bookings import MENDED
 from runtime.errors import from_response
 from runtime.wire import Reply, Request
 from tests.faults.merging import Path, applied, leaves, merged, without
@@ -215,6 +216,8 @@ class Server:
 
     def _store(self, at: Address, old: Body, new: Body) -> Reply:
         """The part that the address may change: /status the status alone, the object itself all else."""
+        if at.plural == "bookings" and not at.sub:
+            _keep_plan(at, old, new)
         if at.sub == "status":
             new = {**old, "status": new.get("status", {})}
         elif at.plural not in BUILT_IN or at.plural in ("nodes", "pods"):
@@ -234,6 +237,13 @@ class Server:
         for slot in [slot for slot in self._owned if slot[:2] == (at.plural, at.key)]:
             del self._owned[slot]
         return Reply(200, b'{"kind":"Status","status":"Success"}')
+
+
+def _keep_plan(at: Address, old: Body, new: Body) -> None:
+    """The CRD's rules (`kube.rules`)."""
+    changed = {key for key in {*old["spec"], *new["spec"]} if old["spec"].get(key) != new["spec"].get(key)}
+    if changed and (changed - {*MENDED} or old.get("status", {}).get("phase") != "Provisioned"):
+        raise Refusal(422, "Invalid", f"{at.what} is invalid: spec: of a booking's plan only the nodes change: {sorted(changed)}")
 
 
 def line_of(kind: str, raw: bytes) -> Line:

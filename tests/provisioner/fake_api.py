@@ -8,13 +8,14 @@ import msgspec
 
 from capacity.model import Labels
 from kube import autoscaling, core, kueue, ours
+from kube.bookings import MENDED
 from kube.meta import decode
 from provisioner.buying.backoff import Backoffs
 from provisioner.clouds.base import CloudError, Instance, InstanceState, Inventory, Order
 from provisioner.settings import ProvisionerSettings
 from provisioner.state import State
 from runtime.client import Resource
-from runtime.errors import Conflict, NotFound
+from runtime.errors import Conflict, Invalid, NotFound
 from runtime.events import Recorder
 from runtime.store import Store
 
@@ -106,7 +107,10 @@ class Api:
         version = body["metadata"].pop("resourceVersion", None)
         if version not in (None, found["metadata"]["resourceVersion"]):
             raise Conflict("changed")
+        before = _clone(found)
         _merge(found, body)
+        if resource.plural == "bookings":
+            _check_plan(before, found)
         if found["metadata"].get("deletionTimestamp") and not found["metadata"].get("finalizers"):
             self.remove(resource.plural, name, namespace)
         else:
@@ -135,6 +139,13 @@ class Api:
         self._raise("evict")
         assert self._found(Resource("", "v1", "pods", "Pod"), name, namespace)["metadata"]["uid"] == uid
         self.remove("pods", name, namespace)
+
+
+def _check_plan(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """As the CRD's rules do (`kube.rules`)."""
+    changed = {key for key in {*before["spec"], *after["spec"]} if before["spec"].get(key) != after["spec"].get(key)}
+    if changed and (changed - {*MENDED} or before["status"]["phase"] != "Provisioned"):
+        raise Invalid(f"a booking's plan changes only while it is Provisioned, and only its nodes: {sorted(changed)}")
 
 
 def _merge(into: dict[str, Any], patch: dict[str, Any]) -> None:
