@@ -9,11 +9,13 @@ from kube.ours import BookedPurchase, BookingStatus
 from kube.times import length
 from provisioner.buying.launches import missing, under_way
 from provisioner.ending import drains
-from provisioner.repairing import absences
+from provisioner.repairing import absences, repair
 from provisioner.steps import Reason, View
 from runtime.conditions import set_condition
 
 ENDING, OVERDUE = "NodesEnding", "ReleaseOverdue"
+_NAMED = 3
+"""Machines of a purchase of which a message says what is wrong."""
 
 
 def sound(view: View, name: str) -> bool:
@@ -52,14 +54,7 @@ def noted(view: View) -> BookingStatus:
     """
     view = view.having(absences.noted(view))
     taken = absences.words(view)
-    machines = [
-        f"{missing(view, each)} of {each.count} {each.shape} {_fate(view)}"
-        for each in view.spec.purchases
-        if missing(view, each) > 0
-    ]
-    machines += [
-        f"nothing is bought instead: {view.seen.closed[each.name]}" for each in view.spec.purchases if _barred(view, each)
-    ]
+    machines = _machines(view)
     if taken and view.replacing and view.seen.sought.unfound:
         taken.append(f"nothing stands in so far: {view.seen.sought.unfound}")
     words = "; ".join(taken + machines or _coming(view))
@@ -72,6 +67,18 @@ def noted(view: View) -> BookingStatus:
     if why and status.reason != Reason.REVOKED:
         return replace(status, reason=Reason.REVOKED.value, message=why[:1024])
     return status
+
+
+def _machines(view: View) -> list[str]:
+    """Which machines are lost, and why none is bought instead."""
+    lost = [(each, missing(view, each), repair.left_alone(view, each.name)) for each in view.spec.purchases]
+    words = [
+        f"{number + len(left)} of {each.count} {each.shape} {_fate(view)}{': ' if left else ''}{'; '.join(left[:_NAMED])}"
+        for each, number, left in lost
+        if number + len(left) > 0
+    ]
+    barred = (each for each in view.spec.purchases if _barred(view, each))
+    return words + [f"nothing is bought instead: {view.seen.closed[each.name]}" for each in barred]
 
 
 def _coming(view: View) -> list[str]:

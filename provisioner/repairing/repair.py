@@ -54,17 +54,25 @@ def _not_ready(view: View, each: BookedInstance) -> str:
 
 def _lost(view: View, each: BookedInstance) -> str:
     """Later it is only given up when pods can't run there any more; what runs is never judged."""
-    node = view.node_of(each)
     if each.state == "Launched":
         return _not_joined(view, each)
-    if ending := _ending(view, each):
-        return ending
+    return _ending(view, each) or _useless_for_pods(view, each)
+
+
+def _useless_for_pods(view: View, each: BookedInstance) -> str:
+    node = view.node_of(each)
     if each.verdict == Verdict.SICK and node and not view.seen.consumers.get(node.name):
         return each.message
     allowed = view.terms.lost if node else view.terms.absent
     useless = node is None or not node.ready or (node.bare and not view.seen.consumers.get(node.name))
     gone = each.state == "Joined" and useless and view.age(each.since) >= allowed
     return f"{each.message} for {length(allowed)}" if gone else ""
+
+
+def left_alone(view: View, purchase: str) -> list[str]:
+    """`n1 not Ready for 5m` for each machine that would be given up for lost if any were replaced."""
+    joined = [] if view.replacing else [each for each in view.live(purchase) if each.state == "Joined"]
+    return [f"{each.node or each.id} {why}" for each in joined if (why := _useless_for_pods(view, each))]
 
 
 def _ending(view: View, each: BookedInstance) -> str:

@@ -22,6 +22,8 @@ from provisioner.steps import View
 
 AT_ONCE = 16
 """Lost nodes of one look: the rest follows in the next."""
+REMEMBERED = 64
+"""Lost nodes that are not there and that a plan remembers, the last ones: they may come back with its marks."""
 
 Place = tuple[Labels, Mapping[str, int]]
 """Labels of a node that the gang has, and the pods that it is to hold there."""
@@ -71,15 +73,18 @@ def _together(one: PodSet, other: PodSet) -> bool:
 
 
 def without(spec: BookingSpec, slots: Iterable[Slot], there: Iterable[str]) -> BookingSpec:
-    """The plan less these slots. Of the nodes that it gives up those that are `there` are remembered: they bear its marks."""
-    slots, kept = [*slots], {*there}
+    """The plan less these slots. It remembers the nodes that it gives up: those that are `there` bear its marks, and those that
+    vanished may come back with them.
+    """
+    slots, seen = [*slots], {*there}
     gone = {each.node for each in slots if each.node}
     less = [each.purchase for each in slots if each.purchase]
     former = (*spec.former, *(each for each in spec.nodes if each.name in gone))
+    forgotten = [each.name for each in former if each.name not in seen][:-REMEMBERED]
     return replace(
         spec,
         nodes=tuple(each for each in spec.nodes if each.name not in gone),
-        former=tuple(each for each in former if each.name in kept),
+        former=tuple(each for each in former if each.name not in forgotten),
         purchases=tuple(replace(each, count=each.count - less.count(each.name)) for each in spec.purchases),
     )
 

@@ -852,6 +852,14 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         "note-losses",
         {"absent": 1, "conditions": 1},
     ),
+    "not while pods that were being bound there may still show": (
+        STANDING_IN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("b", holds=False), owner=Owner.ADMITTED),
+        2,
+        "keep-watch",
+        Wait(60),
+    ),
     "so is one that another booking marked": (
         STANDING_IN,
         status("Provisioned", provisioned_at=AT, first_pod_at=AT),
@@ -875,6 +883,22 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         60,
         "keep-watch",
         Wait(60),
+    ),
+    "nor before pods that were being bound there would be seen": (
+        STANDING_IN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT, conditions=(TO_COME,)),
+        seen(node("b"), owner=Owner.ADMITTED),
+        2,
+        "keep-watch",
+        Wait(60),
+    ),
+    "it is, then": (
+        STANDING_IN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT, conditions=(TO_COME,)),
+        seen(node("b"), owner=Owner.ADMITTED),
+        3,
+        "note-losses",
+        {"conditions": 1},
     ),
     "nor before a machine is that replaces one": (
         ONE,

@@ -12,7 +12,9 @@ from kube.pools import POOL_LABEL
 from provisioner.asking.acceptance import Accepted
 from provisioner.asking.parameters import terms
 from provisioner.clouds.base import InstanceState, ZoneStock
-from provisioner.repairing import search
+from provisioner.nodes import marks
+from provisioner.repairing import search, standins
+from provisioner.repairing.slots import Slot
 from provisioner.state import Known
 from tests.provisioner import fake_api
 from tests.provisioner.make import inventory, policy
@@ -185,6 +187,46 @@ async def test_a_node_that_hangs_is_kept_out_when_it_was_replaced_and_set_free_a
     assert KEY not in here.api.of("nodes", "a").metadata.labels
 
 
+async def test_a_node_that_vanished_was_replaced_and_comes_back_with_its_marks_is_set_free() -> None:
+    here = Losing(nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    marked = here.api.objects["nodes", "", "a"]
+    here.node("b")
+    here.api.remove("nodes", "a")
+    await here.run(LOST)
+    assert here.taken == ["b"]
+
+    here.api.put("nodes", marked)
+    assert KEY in here.api.of("nodes", "a").metadata.labels
+    await here.run(120)
+    back = here.api.of("nodes", "a")
+    assert (KEY in back.metadata.labels, back.spec.taints) == (False, ())
+    assert here.api.of("nodes", "b").metadata.labels[KEY] == "true"
+
+
+async def test_one_that_comes_back_without_its_kubelet_is_kept_out() -> None:
+    here = Losing(nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    marked = here.api.objects["nodes", "", "a"]
+    here.node("b")
+    here.api.remove("nodes", "a")
+    await here.run(LOST)
+
+    here.api.put("nodes", {**marked, "status": {**marked["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}})
+    await here.run(120)
+    back = here.api.of("nodes", "a")
+    assert (KEY in back.metadata.labels, back.metadata.labels["corral.dev/quarantined"]) == (False, "true")
+
+
+def test_a_plan_remembers_no_end_of_nodes_that_vanished() -> None:
+    spec = booking(nodes=tuple(f"n{i}" for i in range(100))).spec
+    for i in range(100):
+        spec = standins.without(spec, [Slot({"main": 1}, node=f"n{i}")], ["n0"])
+    assert [each.name for each in spec.former] == ["n0", *(f"n{i}" for i in range(36, 100))]
+
+
 async def test_two_bookings_that_lose_a_machine_keep_to_the_limit_together() -> None:
     """Each sees room for one more, and there is room for one: the first that orders it gets it, the other waits."""
     here = Losing(purchases=(purchase("od", 1),))
@@ -230,6 +272,27 @@ async def test_a_node_that_another_booking_takes_while_it_is_looked_for_is_left_
     monkeypatch.setattr(search, "plan", beaten)
     await here.run(LOST)
     assert here.taken == ["a"]
+
+
+async def test_a_node_that_a_booking_which_ends_gives_away_is_left_to_it() -> None:
+    """A new gang takes it over by name; what was lost can wait until it is let go of."""
+    here = Losing(stock=0, nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    here.node("b", **marks.labels("x", ["x.booking.corral.dev/main"]))
+    raw, other = here.api.objects["bookings", "", "b"], booking(nodes=("b",)).to_json()
+    meta = {**raw["metadata"], "name": "x", "uid": "x-uid"}
+    here.api.put(
+        "bookings", {**other, "metadata": meta, "status": {"phase": "Releasing", "phaseSince": raw["status"]["phaseSince"]}}
+    )
+    await here.run(LOST)
+    assert here.taken == ["a"]
+
+    here.api.remove("bookings", "x")
+    here.node("b")
+    await here.run(120)
+    assert here.taken == ["b"]
 
 
 async def test_spares_are_for_what_was_lost() -> None:
