@@ -1,6 +1,7 @@
 """All that the provisioner knows at one moment: the stores of the API server's objects, and what each pool's cloud said last."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -75,7 +76,8 @@ class State:
 
     `cluster` is the uid of namespace kube-system, "" where it is not known. `alarms` says why the reaper stands still in a pool.
     Whoever gives room away, to a new gang or in place of what was lost, judges and writes while `giving` is held; `replaced`
-    counts what was given in place of lost nodes.
+    counts what was given in place of lost nodes. `tally` counts nodes by their pools and by whether they are Ready
+    (nodes/hung.py), and is empty after each change of these.
     """
 
     settings: ProvisionerSettings
@@ -113,6 +115,7 @@ class State:
     giving: asyncio.Lock = field(default_factory=asyncio.Lock)
     replaced: int = 0
     written: dict[str, tuple[ours.Booking, float]] = field(default_factory=dict)
+    tally: dict[tuple[str, ...], Counter[bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pods.add_index(PODS_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
@@ -122,6 +125,8 @@ class State:
         self.bookings.add_index(BOOKINGS_BY_GIVER, lambda booking: {each.taken_over for each in booking.spec.nodes} - {""})
         self.bookings.add_index(BOOKINGS_BY_NODE, lambda booking: {each.name for each in booking.spec.nodes})
         self.bookings.add_index(BOOKINGS_BY_WORKLOAD, lambda each: [each.spec.workload.uid] if each.spec.workload else [])
+        self.nodes.on_change(lambda old, new: self.tally.clear() if _counts(old) != _counts(new) else None)
+        self.pools.on_change(lambda _old, _new: self.tally.clear())
 
     @property
     def home(self) -> str:
@@ -179,3 +184,7 @@ class State:
 def _version(booking: ours.Booking) -> int:
     text = booking.metadata.resource_version or ""
     return int(text) if text.isdecimal() else 0
+
+
+def _counts(node: core.Node | None) -> object:
+    return node and (node.metadata.labels, node.ready)

@@ -99,7 +99,11 @@ def _told(pod: core.Pod, now: datetime) -> bool:
 
 
 def _doubted(state: State, node: core.Node) -> bool:
-    """Whether so many nodes of its pools are not Ready that it is hardly the nodes."""
-    pools = selecting(node, state.pools.values())
-    found = Counter(each.ready for each in state.nodes.values() if selecting(each, state.pools.values()) == pools)
+    """Whether so many nodes of its pools are not Ready that it is hardly the nodes. All are counted once, not for each of many
+    that fell silent together.
+    """
+    if not state.tally:
+        for each in state.nodes.values():
+            state.tally.setdefault(selecting(each, state.pools.values()), Counter())[each.ready] += 1
+    found = state.tally.get(selecting(node, state.pools.values()), Counter())
     return too_many(found[False], found.total())

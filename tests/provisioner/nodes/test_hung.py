@@ -1,12 +1,14 @@
 """A node is silent from 10:00 on; Kubernetes told its pods to end at 10:05."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from kube import core
+from kube import core, ours
 from kube.meta import decode
+from provisioner import view
 from provisioner.nodes import hung
 from provisioner.nodes.hung import Use
 from runtime.errors import TransportError
@@ -99,6 +101,31 @@ def test_when_many_nodes_of_a_pool_are_not_ready_all_pods_count_and_an_alarm_say
     assert hung.alarm(here.state, "p", later).startswith("3 of 10 nodes are not Ready, such as n0, n1, n2: pods there")
     assert hung.alarm(here.state, "p", START + timedelta(minutes=29)) == "", "nothing to be concluded yet"
     assert hung.alarm(here.state, "q", later) == ""
+
+
+def test_nodes_are_counted_anew_only_after_a_change_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rack of hundreds falls silent in a cluster of thousands: each of their pods asks how many nodes are Ready."""
+    here, looks = Setting(nodes=50, silent=5), list[str]()
+
+    def selecting(node: core.Node, pools: Iterable[ours.CapacityPool]) -> tuple[str, ...]:
+        looks.append(node.metadata.name)
+        return view.selecting(node, pools)
+
+    monkeypatch.setattr(hung, "selecting", selecting)
+    pods = [pod(f"w{number}", on=f"n{number}") for number in range(5)]
+
+    for _ in range(3):
+        assert here.counting(*pods) == []
+    here.api.put("nodes", node("n9", {**condition("True"), "message": "a heartbeat"}))
+    assert here.counting(*pods) == []
+    assert len(looks) == 50 + 4 * 5
+
+    for number in range(5, 11):
+        here.api.put("nodes", node(f"n{number}", condition(since="2026-09-01T10:29:00Z")))
+    assert len(here.counting(*pods)) == 5
+    here.api.put("capacitypools", {**fake_api.pool(), "metadata": {"name": "q", "uid": "q-uid"}})
+    here.api.remove("capacitypools", "p")
+    assert here.counting(pods[0]) == ["w0"], "nodes of no pool: 11 of 50"
 
 
 def test_other_pools_are_looked_at_by_themselves() -> None:
