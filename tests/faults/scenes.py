@@ -179,7 +179,7 @@ SCENES: Mapping[str, Scene] = {
         on_demand=2,
         block=150,
         on_loss="Revoke",
-        events=((90.0, _block_ends),),
+        events=((85.0, _block_ends),),
         ends={"job": "done"},
     ),
     "deleted": Scene((Order("job", 2, cancel=25, delete=True, run=60),), on_demand=2, ends={"job": "cancelled"}),
