@@ -166,9 +166,9 @@ def _of_ours(pod: core.Pod, home: str, mine: frozenset[str]) -> bool:
 
 def _new(booking: ours.Booking, node: str) -> bool:
     """Whether it was not found sound before: who has passed the check once is not checked again, though it is not Ready for a
-    moment. All that was launched before the booking was Provisioned had passed by then.
+    moment. All that was launched before the booking was Provisioned had passed by then. What was given up is checked no more.
     """
-    if any(each.name == node for each in booking.spec.nodes):
+    if any(each.name == node for each in (*booking.spec.nodes, *booking.spec.former)):
         return booking.status.phase == "Joining"
     proven = booking.status.provisioned_at or ""
     machines = (each for each in booking.status.instances if each.node == node)

@@ -92,7 +92,7 @@ def _absence(view: View, planned: BookedNode) -> Absence | None:
         return None
     if not node.ready:
         return Absence("is not Ready", view.terms.lost)
-    if node.notice and node.notice.drain <= view.now:
+    if node.notice and _leaving(view, node):
         return Absence(f"is about to end: {node.notice.words}")
     in_use = view.seen.consumers.get(node.name, 0) > 0
     if node.verdict is Verdict.SICK and not in_use:
@@ -120,11 +120,16 @@ def released(view: View) -> tuple[str, ...]:
     and then their pool's to end.
     """
     free = (node for node in _former(view) if not view.seen.consumers.get(node.name))
-    return tuple(node.name for node in free if node.quarantined or _well(node))
+    return tuple(node.name for node in free if node.quarantined or _well(view, node))
 
 
-def _well(node: SeenNode) -> bool:
-    return node.ready and node.verdict is not Verdict.SICK and not node.notice
+def _well(view: View, node: SeenNode) -> bool:
+    """One whose end is announced is so until its drain begins: each node of a capacity block has such a notice."""
+    return node.ready and node.verdict is not Verdict.SICK and not _leaving(view, node)
+
+
+def _leaving(view: View, node: SeenNode) -> bool:
+    return node.notice is not None and node.notice.drain <= view.now
 
 
 def _former(view: View) -> Iterator[SeenNode]:
