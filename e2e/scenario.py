@@ -175,11 +175,22 @@ class Scenario:
         container = {"name": "c", "image": "c", "resources": {"requests": requests, "limits": {"nvidia.com/gpu": str(gpus)}}}
         return {"restartPolicy": "Never", "containers": [container]}
 
-    def pod(self, name: str, **spec: Any) -> None:
-        """A pod outside Kueue that asks for a whole machine of the shape."""
+    def pod(self, name: str, *, node: str = "", **spec: Any) -> None:
+        """A pod outside Kueue that asks for a whole machine of the shape. With `node` it is bound there, whatever taints say:
+        a scheduler may have done so before there were any.
+        """
         selector = {"node.kubernetes.io/instance-type": self.shape}
         base = {**self.pod_spec(), "nodeSelector": selector, "tolerations": [_TOLERATION]}
-        self.apply(_object("v1", "Pod", {"name": name, "namespace": self.namespace}, {**base, **spec}))
+        held = {"schedulerName": "the-test"} if node else {}
+        self.apply(_object("v1", "Pod", {"name": name, "namespace": self.namespace}, {**base, **held, **spec}))
+        if node:
+            self.bind(name, node)
+
+    def bind(self, pod: str, node: str) -> None:
+        """As a scheduler would that looks at nothing."""
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
+        answer = self.api.call("POST", path(resources.PODS, self.namespace, pod) + "/binding", body)
+        assert answer.accepted, answer.body
 
     def clear(self) -> None:
         """Ends what the test left running, and sees to it that nothing new is bought for it."""

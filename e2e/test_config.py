@@ -221,6 +221,74 @@ def test_the_system_is_let_in(kubectl: Kubectl, policy: str) -> None:
     assert "created" in kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(body))
 
 
+def placed(namespace: str, **parts: Any) -> str:
+    """A pod that is made with the name of its node."""
+    body = pod(namespace, **parts)
+    body["spec"]["nodeName"] = "n1"
+    return json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("parts", "let_in"),
+    [
+        pytest.param({}, False, id="a user's"),
+        pytest.param({"labels": {"corral.dev/health-check": "true"}}, False, id="as a health check's"),
+        pytest.param({"selector": {"team": "train"}}, False, id="another selector"),
+        pytest.param({"selector": KEY}, True, id="a booking's: the kubelet refuses it elsewhere"),
+        pytest.param(owned_by("apps/v1", "DaemonSet"), True, id="a DaemonSet's"),
+    ],
+)
+def test_pods_that_are_put_on_a_node_by_name(kubectl: Kubectl, policy: str, parts: Json, let_in: bool) -> None:
+    """No taint keeps these off, for the scheduler never sees them."""
+    if let_in:
+        assert "created" in kubectl("create", "--dry-run=server", "-f", "-", stdin=placed(policy, **parts))
+        return
+    with pytest.raises(ControlPlaneError, match=r"by name, past the taints.*leave spec\.nodeName to the scheduler"):
+        kubectl("create", "--dry-run=server", "-f", "-", stdin=placed(policy, **parts))
+
+
+def test_jobs_of_users_put_no_pods_on_nodes_by_name(kubectl: Kubectl, policy: str) -> None:
+    """Their pods are the job controller's, as those of health checks are."""
+    spec = {"containers": [{"name": "main", "image": "x"}], "nodeName": "n1", "restartPolicy": "Never"}
+    made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sly", "namespace": policy}}
+    template = {"metadata": {"labels": {"corral.dev/health-check": "true"}}, "spec": spec}
+    kubectl("create", "-f", "-", stdin=json.dumps({**made, "spec": {"template": template}}))
+    refused = ("get", "events", "-n", policy, "--field-selector=reason=FailedCreate", "-o", "jsonpath={.items[*].message}")
+    end = time.monotonic() + 30
+    while "past the taints" not in kubectl(*refused):
+        assert time.monotonic() < end, "the Job's pods were not refused"
+        time.sleep(0.5)
+    assert kubectl("get", "pods", "-n", policy, "-o", "name") == ""
+
+
+def test_static_pods_are_let_in(kubectl: Kubectl, policy: str) -> None:
+    """They run already: a kubelet makes pods only to show them (plugin NodeRestriction)."""
+    grant = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "nodes", "namespace": policy},
+    }
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    kubectl("create", "-f", "-", stdin=json.dumps({**body, "roleRef": role, "subjects": [grant]}))
+    static = placed(policy, annotations={"kubernetes.io/config.mirror": "hash"})
+    assert "created" in kubectl(
+        "create", "--dry-run=server", "--as=system:node:n1", "--as-group=system:nodes", "-f", "-", stdin=static
+    )
+
+
+@pytest.mark.parametrize("namespace_", ["kube-system", SYSTEM])
+@pytest.mark.parametrize("tolerations", [[], [EVERYTHING]], ids=["by name", "and tolerating everything"])
+def test_the_system_and_health_checks_put_pods_on_nodes(
+    kubectl: Kubectl, policy: str, namespace_: str, tolerations: list[Json]
+) -> None:
+    body = json.loads(placed(namespace_))
+    harmless = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
+    body["spec"] |= {"tolerations": tolerations, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}
+    body["spec"]["containers"][0]["securityContext"] = harmless
+    assert "created" in kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(body))
+
+
 def test_a_toleration_added_later_is_looked_at_too(kubectl: Kubectl, policy: str) -> None:
     body = pod(policy)
     name = body["metadata"]["name"]

@@ -215,9 +215,9 @@ def test_a_free_node_taken_between_plan_and_mark_is_left_and_another_one_booked(
     corner.set_up(sources=(), pool=adopted)
     until(lambda: all(is_true(corner.node(name), "Ready") for name in names))
     corner.job("settler", 1)
-    # A pod that was bound while the mark was on its way: the name of the node is set, as the scheduler's late binding would.
+    # A pod that was bound while the mark was on its way: bound there, as the scheduler's late binding would.
     marked = until(lambda: next((name for name in names if _booked(corner.node(name))), None), what="a node is marked")
-    corner.pod("squatter", nodeName=marked, tolerations=[])
+    corner.pod("squatter", node=str(marked), tolerations=[])
     until(lambda: len(corner.bound("settler")) == 1, what="bound elsewhere")
     assert corner.bound("settler") == [name for name in names if name != marked]
     until(lambda: not _booked(corner.node(str(marked))), what="the taken node is free of marks")

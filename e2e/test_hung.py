@@ -30,7 +30,7 @@ def test_a_machine_whose_kubelet_hangs_is_ended_after_half_an_hour_though_its_po
     until(lambda: is_true(corner.workload("gang"), "Finished"), what="the gang is over")
     [machine] = corner.alive()
     node = machine["node"]
-    corner.pod("work", nodeName=node)
+    corner.pod("work", node=node)
     until(lambda: corner.get("pod", "work")["status"].get("phase") == "Running", what="somebody's work runs there")
     until(lambda: IDLE in corner.node(node)["metadata"]["annotations"], what="no booking holds it")
     idle = instant(corner.node(node)["metadata"]["annotations"][IDLE])

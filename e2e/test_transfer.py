@@ -162,7 +162,7 @@ def test_an_orphan_goes_after_two_sightings_but_not_under_a_pod_nor_that_of_othe
     [cloned] = launch(corner, {**tags, "corral.dev/cluster": "another"})
     node = until(lambda: corner.stack.cloud.machines()[busy["id"]]["node"], what="its node joins")
     until(lambda: is_true(corner.node(node), "Ready"), what="ready")
-    corner.pod("work", nodeName=node)
+    corner.pod("work", node=node)
     until(lambda: corner.get("pod", "work")["status"].get("phase") == "Running", what="somebody's work runs there")
     until(lambda: _state(corner, orphan) != "running", seconds=150, what="the orphan is ended")
     log = corner.stack.programs["provisioner"].log.read_text()
