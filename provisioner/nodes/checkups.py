@@ -38,8 +38,7 @@ def job(
     booking: str, node: str, check: ours.HealthCheck, template: core.PodTemplate, taints: Iterable[core.Taint] = ()
 ) -> dict[str, Any]:
     """Its pod is known by label, namespace and Job for one of ours, and so is no reason against the node. It stays under the
-    `taints` of the node that would end it, but for those by which Kubernetes itself tells of trouble. The booked taint ends none,
-    and config/policy lets nobody tolerate it who holds no booking.
+    `taints` of the node that would end it, but for those by which Kubernetes itself tells of trouble. The booked taint ends none.
     """
     meta, spec = template.template.get("metadata", {}), template.template.get("spec", {})
     tolerations = [*spec.get("tolerations", ()), *_tolerations(taints)]

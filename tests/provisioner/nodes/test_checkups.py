@@ -29,6 +29,7 @@ def test_the_job_runs_the_template_on_one_node_for_so_long() -> None:
     assert made["metadata"]["name"] == checkups.name("b", "n1") != checkups.name("b", "n2")
     assert (made["metadata"]["namespace"], made["metadata"]["labels"]["corral.dev/booking"]) == ("default", "b")
     assert (made["spec"]["activeDeadlineSeconds"], made["spec"]["backoffLimit"]) == (180, 0)
+    assert made["spec"]["ttlSecondsAfterFinished"] == 86_400  # a day
     assert pod["metadata"]["labels"] == {"app": "nccl", "corral.dev/health-check": "true"}
     assert pod["spec"] == {
         "containers": [{"name": "c", "image": "nccl"}],
@@ -51,6 +52,8 @@ def test_the_pod_stays_under_the_taints_of_its_node_and_is_placed_by_name_alone(
         "containers": [],
         "nodeSelector": {"no": "node"},
         "affinity": {"nodeAffinity": {}},
+        "topologySpreadConstraints": [{"maxSkew": 1}],
+        "schedulingGates": [{"name": "acme.com/held"}],
         "tolerations": [{"operator": "Exists", "effect": "PreferNoSchedule"}],
     }
     taints = [
@@ -166,12 +169,53 @@ async def test_a_node_counts_once_its_check_is_passed_and_is_replaced_when_it_fa
 
     _end(api, state, "n-i0", "Complete")
     _end(api, state, "n-i1", "Failed")
+    await reconciler.reconcile("b")
+    assert "wait: " not in api.of("bookings", "b").status.message
     await _turns(reconciler, api, clock)
     assert [each.state for each in api.of("bookings", "b").status.instances][:2] == ["Ready", "Gone"]
     assert cloud.terminated == ["i1"]
     _end(api, state, "n-i2", "Complete")
     await _turns(reconciler, api, clock)
     assert api.of("bookings", "b").status.phase == "Provisioned"
+
+
+async def test_the_taints_are_those_that_the_node_has_when_it_begins() -> None:
+    api, clock, state, _, _ = _booked(1)
+    tainted = [{"key": "acme.com/burn-in", "effect": "NoExecute"}]
+    state.nodes.put(("", "tainted"), decode(fake_api.node("tainted", taints=tainted), core.Node))
+    await checkups.begin(api, state, "b", [("tainted", "p"), ("gone since", "p")], clock())  # type: ignore[arg-type]
+    found = {node: api.objects["jobs", "default", name]["spec"]["template"]["spec"] for node, name in api.jobs().items()}
+    assert {node: spec["tolerations"] for node, spec in found.items()} == {
+        "tainted": [{"key": "acme.com/burn-in", "operator": "Exists", "effect": "NoExecute"}],
+        "gone since": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions", "words"),
+    [
+        pytest.param({"suspend": True}, [], "its health check is suspended", id="suspended"),
+        pytest.param(
+            {}, [{"type": "Failed", "status": "True"}], "no pod of its health check came to an end", id="never had a pod"
+        ),
+        pytest.param({}, [{"type": "Failed", "status": "False"}], "", id="runs"),
+        pytest.param({}, [{"type": "SuccessCriteriaMet", "status": "True"}], "", id="about to pass"),
+    ],
+)
+async def test_a_check_that_can_tell_nothing_is_told_and_costs_no_machine(
+    spec: dict[str, Any], conditions: list[dict[str, str]], words: str
+) -> None:
+    api, clock, state, cloud, reconciler = _booked(1)
+    await _turns(reconciler, api, clock)
+    name = api.jobs()["n-i0"]
+    there = {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
+    state.jobs.put(("default", name), decode(there, core.Job))
+    clock.pass_by(1800)  # longer than the pool's readiness.timeout
+    await _turns(reconciler, api, clock)
+    assert cloud.terminated == []
+    assert [each.state for each in api.of("bookings", "b").status.instances] == ["Joined"]
+    assert ("; 1 wait: " in _said(api)) is bool(words)
+    assert words in _said(api)
 
 
 async def test_a_gang_that_runs_shares_no_node_with_a_check() -> None:
