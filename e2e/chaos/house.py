@@ -25,7 +25,9 @@ _SETTINGS = {**Stack.extra["provisioner"], "retentionSeconds": 15}  # the end of
 
 
 class House(Stack):
-    """`api_lines` and `clocks` are by program; the pool reaches its cloud over `cloud_line`."""
+    """`api_lines` and `clocks` are by program; the pool reaches its cloud over `cloud_line`. `cloud_up` is held while the cloud
+    restarts.
+    """
 
     module = "e2e.chaos.clocked"
     extra = {"provisioner": _SETTINGS}
@@ -36,6 +38,7 @@ class House(Stack):
         self.api_lines: dict[str, Line] = {}
         self.clocks: dict[str, Path] = {}
         self.cloud_line = self.lines.add(self.cloud.port)
+        self.cloud_up = threading.Lock()
         self._stopping = threading.Event()
         self._keepers: list[threading.Thread] = []
 

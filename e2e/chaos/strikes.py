@@ -125,7 +125,8 @@ class Strikes(threading.Thread):
 
     @contextmanager
     def _cloud_restarted(self) -> Iterator[str]:
-        self._house.cloud.restart()
+        with self._house.cloud_up:
+            self._house.cloud.restart()
         yield ""
 
     @contextmanager
@@ -205,7 +206,8 @@ class Strikes(threading.Thread):
             "lost-reply": {"kind": "lost-reply", "call": "launch" if strike.luck < 0.7 else "terminate"},
             "timeout": {"kind": "timeout", "call": "launch", "when": when, "delay": "5s"},
         }
-        self._house.cloud.fault(**kinds[strike.kind], **{"for": f"{strike.seconds:.0f}s"})
+        with self._house.cloud_up:
+            self._house.cloud.fault(**kinds[strike.kind], **{"for": f"{strike.seconds:.0f}s"})
         yield " ".join(map(str, kinds[strike.kind].values()))
 
 
