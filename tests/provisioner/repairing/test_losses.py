@@ -60,6 +60,12 @@ def test_a_machine_that_nobody_replaces_is_lost_when_no_pod_can_run_there(
     assert (revoked.reason, revoked.message) == (("CapacityRevoked", words) if words else ("", ""))
 
 
+def test_where_machines_are_replaced_their_own_rules_give_them_up() -> None:
+    """Though nobody replaces any while it isn't known who wants them."""
+    here = view(UNREADY, 300, SILENT, "Replace", False)
+    assert noted(replace(here, seen=replace(here.seen, owner=Owner.UNKNOWN))).conditions == ()
+
+
 def test_one_that_comes_back_is_not_lost_any_more() -> None:
     lost = noted(view(UNREADY, 300, SILENT, "Leave", True))
     back = view(machine(1, verdict="Sound"), 400, N1, "Leave", True)
