@@ -83,7 +83,7 @@ class Planner:
 
     async def _planned(self, todo: Sequence[Case], now: datetime) -> tuple[list[Case], bool]:
         """Each case with its finding; False when the pass broke off. Nobody waits unanswered for a pass that takes long."""
-        view = take(self._state, now, self._creator.unseen())
+        view = take(self._state, now)
         self._creator.begin()
         async with asyncio.TaskGroup() as group:
             meanwhile = group.create_task(self._accept_meanwhile(todo))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -76,8 +76,9 @@ class State:
 
     `cluster` is the uid of namespace kube-system, "" where it is not known. `alarms` says why the reaper stands still in a pool.
     Whoever gives room away, to a new gang or in place of what was lost, judges and writes while `giving` is held; `replaced`
-    counts what was given in place of lost nodes. `tally` counts nodes by their pools and by whether they are Ready
-    (nodes/hung.py), and is empty after each change of these.
+    counts what was given in place of lost nodes. `unseen` gives the bookings by name that were made and that the store
+    does not show yet. `tally` counts nodes by their pools and by whether they are Ready (nodes/hung.py), and is empty after each
+    change of these.
     """
 
     settings: ProvisionerSettings
@@ -115,6 +116,7 @@ class State:
     giving: asyncio.Lock = field(default_factory=asyncio.Lock)
     replaced: int = 0
     written: dict[str, tuple[ours.Booking, float]] = field(default_factory=dict)
+    unseen: Callable[[], Mapping[str, ours.Booking]] = dict
     tally: dict[tuple[str, ...], Counter[bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -141,12 +143,13 @@ class State:
         self.written[booking.metadata.name] = (booking, asyncio.get_running_loop().time() + UNSEEN)
 
     def latest(self) -> Iterable[ours.Booking]:
-        """All bookings, with what this process wrote last."""
+        """All bookings, with what this process made and wrote last."""
         for name, (booking, until) in [*self.written.items()]:
             stored = self.bookings.get(("", name))
             if stored is None or _version(stored) >= _version(booking) or asyncio.get_running_loop().time() > until:
                 del self.written[name]
-        return (self.written.get(each.metadata.name, (each,))[0] for each in self.bookings.values())
+        there = {each.metadata.name: self.written.get(each.metadata.name, (each,))[0] for each in self.bookings.values()}
+        return {**self.unseen(), **there}.values()
 
     def selected(self, labels: Labels) -> bool:
         """Whether some pool has a node with these labels for its own."""

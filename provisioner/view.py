@@ -134,16 +134,13 @@ def as_it_is(booking: ours.Booking) -> ours.Booking:
 def take(
     state: State,
     now: datetime,
-    more: Mapping[str, ours.Booking] | None = None,
     fresh: ours.Booking | None = None,
     other: Callable[[ours.Booking], ours.Booking] = as_it_is,
 ) -> View:
-    """The state as it is now. `more` are bookings by name that were written but that the store doesn't show yet, `fresh` is one
-    that was just read, and `other` makes of the others what counts of them.
-    """
+    """The state as it is now. `fresh` is a booking that was just read, and `other` makes of the others what counts of them."""
     stored = {booking.metadata.name: other(booking) for booking in state.latest()}
     read = {fresh.metadata.name: fresh} if fresh else {}
-    bookings = tuple({**(more or {}), **stored, **read}.values())
+    bookings = tuple({**stored, **read}.values())
     pools = {pool.metadata.name: pool for pool in state.pools.values()}
     return View(
         now=now,

@@ -50,6 +50,7 @@ class Creator:
     def __init__(self, client: Writer, state: State) -> None:
         self._client, self._state, self._replaced = client, state, 0
         self._created: dict[str, tuple[ours.Booking, float]] = {}  # name -> booking, loop time until which to believe in it
+        state.unseen = self.unseen
 
     def unseen(self) -> Mapping[str, ours.Booking]:
         """Bookings by name that were created but that the store does not show yet."""
@@ -82,7 +83,7 @@ class Creator:
 
     def _breached(self, plan: Plan, now: datetime) -> bool:
         moved = self._replaced != self._state.replaced
-        return moved and bool(limits.breached(take(self._state, now, self.unseen()), plan))
+        return moved and bool(limits.breached(take(self._state, now), plan))
 
     async def _create(self, case: Case, accepted: Accepted, plan: Plan, now: datetime) -> ours.Booking | None:
         booking = draft(

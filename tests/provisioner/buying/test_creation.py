@@ -3,6 +3,7 @@
 import pytest
 
 from kube import ours
+from provisioner.view import take
 from runtime.errors import ServerError
 from tests.conftest import WallClock
 from tests.provisioner.test_requests import Planning
@@ -42,3 +43,21 @@ async def test_a_booking_that_is_gone_for_certain_makes_room_for_the_next_attemp
     (second,) = world.bookings()
     assert isinstance(second, ours.Booking)
     assert second.spec.attempt == 2
+
+
+async def test_a_booking_that_the_store_does_not_show_yet_counts_for_all_who_look(clock: WallClock) -> None:
+    """What comes in place of lost nodes is held to the same limits, and must not take what was just given away."""
+    world = Planning(clock)
+    world.lag = True
+    world.ask()
+    await world.turn()
+    (made,) = world.bookings()
+
+    def seen() -> list[tuple[str, str]]:
+        return [(each.metadata.name, each.status.phase) for each in take(world.state, clock()).bookings]
+
+    assert seen() == [(made.metadata.name, "Marking")]
+    world.move(made.metadata.name, phase="Launching")
+    assert seen() == [(made.metadata.name, "Launching")]
+    world.state.bookings.put(("", made.metadata.name), None)
+    assert seen() == []
