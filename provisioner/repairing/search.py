@@ -29,12 +29,14 @@ from provisioner.telling.outcomes import bound
 from provisioner.view import View, take
 from runtime.client import Client, Resource
 from runtime.events import Recorder
+from runtime.logging import get_logger
 
 Asked = Callable[[str], Accepted | None]
 AGAIN = 30.0
 """Seconds between two looks that found nothing for all."""
 _LONGEST = 300
 _BOOKING = Resource(*BOOKINGS)
+_log = get_logger("search")
 
 
 def nobody(_: str) -> Accepted | None:
@@ -106,10 +108,15 @@ class Search:
         return take(self._state, self._now(), fresh=booking, other=limits.as_ordered)
 
     async def _look(self, booking: ours.Booking, slots: Sequence[Slot]) -> Found:
-        """Plans for as many of the slots as there are."""
+        """Plans for as many of the slots as there are. A fault of the planner's holds up nothing else that the booking needs."""
         name, asked = booking.metadata.name, self._asked(booking.spec.request.uid)
-        found = await self._found(booking, asked, slots) if asked else Found(unfound="its request is not known any more")
-        self._next[name] = asyncio.get_running_loop().time() + AGAIN
+        try:
+            found = await self._found(booking, asked, slots) if asked else Found(unfound="its request is not known any more")
+        except Exception as error:
+            _log.exception("nothing could be looked for in place of lost nodes", booking=name)
+            found = Found(unfound=f"the planner failed on it: {error!r:.200}")
+        finally:
+            self._next[name] = asyncio.get_running_loop().time() + AGAIN
         self._unfound[name] = found.unfound[:_LONGEST]
         return found
 
@@ -134,11 +141,11 @@ class Search:
 def _in_turn(rest: ours.Booking, accepted: Accepted, slots: Sequence[Slot], free: Room, there: list[Place]) -> Found:
     if any(each.placed_by_kueue for each in accepted.gang.pod_sets):
         return Found(unfound="Kueue pins its pods to hosts")
-    found = Found()
+    found, cost = Found(), money(standins.counted(rest.spec).cost_per_hour)
     for slot in slots:
-        outcome = _planned(rest, accepted, slot, free, there)
+        outcome = _planned(rest, accepted, slot, free, there, cost)
         if isinstance(outcome, Plan):
-            free = free.book(outcome, rest.metadata.name)
+            free, cost = free.book(outcome, rest.metadata.name), cost + outcome.cost
             there = [*there, *_places_of(outcome)]
             found.plans.append((slot, outcome))
         elif slot.bought:
@@ -146,12 +153,13 @@ def _in_turn(rest: ours.Booking, accepted: Accepted, slots: Sequence[Slot], free
     return found
 
 
-def _planned(rest: ours.Booking, accepted: Accepted, slot: Slot, free: Room, there: Sequence[Place]) -> Outcome:
+def _planned(rest: ours.Booking, accepted: Accepted, slot: Slot, free: Room, there: Sequence[Place], cost: int) -> Outcome:
+    """`cost`: micro-dollars an hour of the gang's other nodes."""
     wishes, snapshot = accepted.terms.preferences, free.snapshot
     whole = bound(accepted.gang, accepted.terms, snapshot)
     gang = standins.gang_of(whole, slot.pods, wishes.required_topology, there, rest.spec.domains)
     if wishes.price_ceiling is not None:
-        wishes = replace(wishes, price_ceiling=max(0, wishes.price_ceiling - money(standins.counted(rest.spec).cost_per_hour)))
+        wishes = replace(wishes, price_ceiling=max(0, wishes.price_ceiling - cost))
     idle = plan(gang, replace(snapshot, offerings=()), wishes)
     return idle if isinstance(idle, Plan) or not slot.bought else plan(gang, snapshot, wishes)
 

@@ -304,3 +304,30 @@ async def test_spares_are_for_what_was_lost() -> None:
     here.api.remove("nodes", "a")
     await here.run(LOST)
     assert [name.startswith("p/res/cr-1/east/") for name in here.bought] == [True]
+
+
+async def test_a_fault_of_the_planner_keeps_nothing_else_from_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Losing(purchases=(purchase("od", 1),))
+    await here.until("Provisioned")
+    await here.cloud.terminate(["i0"])
+
+    def failing(*_: Any) -> Any:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(search, "plan", failing)
+    await here.run(LOST)
+    assert len(here.cloud.orders) == 2
+    assert here.condition() == ("False", "all nodes are there")
+
+
+async def test_all_that_comes_in_place_of_lost_nodes_keeps_to_the_price_ceiling_together() -> None:
+    here = Losing(nodes=("a", "b"))
+    wanted = policy(topology={}, priceCeilingPerHour="15")
+    here.asked = Accepted(here.asked.gang, terms({}, lambda _: wanted), "digest")
+    for name in ("a", "b"):
+        here.node(name)
+    await here.until("Provisioned")
+    for name in ("a", "b"):
+        here.api.remove("nodes", name)
+    await here.run(LOST)
+    assert (len(here.taken), sum(here.bought.values())) == (1, 1)
