@@ -30,7 +30,7 @@ GANGS := e2e/test_gang.py e2e/test_crash.py e2e/test_bad_input.py e2e/test_trace
 KINDS := e2e/test_kinds.py e2e/test_pod_sets.py e2e/test_elastic.py
 # Services as a user runs them, too: no process may run both these and tests of admission alone, for they have one Lease.
 CORNERS := e2e/test_growth.py e2e/test_policies.py e2e/test_karpenter.py e2e/test_backoff.py e2e/test_why.py
-CORNERS += e2e/test_transfer.py e2e/test_handover.py e2e/test_repair.py e2e/test_hung.py e2e/test_stand_in.py
+CORNERS += e2e/test_transfer.py e2e/test_handover.py e2e/test_repair.py e2e/test_hung.py e2e/test_stand_in.py e2e/test_checkups.py
 
 e2e: $(READY)
 	$(BIN)/python -m e2e.controlplane build
