@@ -323,6 +323,7 @@ async def test_a_fault_of_the_planner_keeps_nothing_else_from_being_done(monkeyp
 async def test_all_that_comes_in_place_of_lost_nodes_keeps_to_the_price_ceiling_together() -> None:
     here = Losing(nodes=("a", "b"))
     wanted = policy(topology={}, priceCeilingPerHour="15")
+    assert here.asked
     here.asked = Accepted(here.asked.gang, terms({}, lambda _: wanted), "digest")
     for name in ("a", "b"):
         here.node(name)
