@@ -91,11 +91,24 @@ class Users(threading.Thread):
     def _attend(self, gang: Gang) -> float | None:
         """When to look again: request, machine and namespace go while it runs, if it ever does."""
         life = self._life(gang)
-        if gang.fate in ("runs", "impossible") or life.finished is not None or life.ended is not None:
+        if life.ended is not None:
+            return None
+        if self._ledger.excuse(gang.name):
+            self._give_up(gang, life)
+            return None
+        if gang.fate in ("runs", "impossible") or life.finished is not None:
             return None
         if gang.fate == "cancelled" or len(life.running) == gang.nodes:
             return None if self._meet(gang, life) else self._run.now + 1
         return self._run.now + 1 if self._run.now < gang.at + PATIENCE else None
+
+    def _give_up(self, gang: Gang, life: GangLife) -> None:
+        """What a restore brings back without machines its user takes away: a group would wait for new pods for ever, and keep its
+        capacity.
+        """
+        life.ended = self._run.now
+        self._run.tell(f"{gang.name}: over before the restore, and taken away")
+        end(self._api, gang)
 
     def _meet(self, gang: Gang, life: GangLife) -> bool:
         """Its fate; whether that could be done."""

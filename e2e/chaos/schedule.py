@@ -14,6 +14,10 @@ ABLE: frozenset[Fate] = frozenset({"runs", "request", "machine"})
 MOST: Mapping[Queue, int] = {"reserved": 4, "on-demand": 5, "any": 6, "hopeless": 6}
 """Nodes that a gang of the queue may want; `any` has a reservation of four and must buy the remainder."""
 FATES: Mapping[Fate, int] = {"runs": 60, "impossible": 8, "cancelled": 12, "namespace": 4, "request": 8, "machine": 8}
+_JOBS: frozenset[Fate] = frozenset({"machine", "namespace"})
+"""Fates of Jobs alone. Nobody makes a lost pod of a group anew; and the namespace of a group that runs can't go: Kubernetes 1.36
+deletes pods first and all else once they are gone, Kueue 0.17.0 lets a deleted pod of a group go when its Workload is.
+"""
 SERVICES: Mapping[str, float] = {
     "kill": 4,
     "freeze": 24,
@@ -85,7 +89,7 @@ def _gang(dice: random.Random, number: int, at: float) -> Gang:
     queue: Queue = "hopeless" if fate == "impossible" else dice.choice(("reserved", "on-demand", "on-demand", "any", "any"))
     nodes = MOST[queue] if fate == "impossible" else dice.randint(1, MOST[queue])
     seconds = dice.choice((5, 8, 12, 45)) if fate not in ("request", "machine") else 45
-    kind: Kind = dice.choice(("job", "job", "group")) if fate != "machine" else "job"  # nobody makes a lost pod of a group anew
+    kind: Kind = dice.choice(("job", "job", "group")) if fate not in _JOBS else "job"
     return Gang(f"g{number:03}", round(at, 1), kind, nodes, seconds, queue, fate, round(dice.uniform(1, 25), 1))
 
 
