@@ -87,7 +87,7 @@ def test_a_machine_that_is_lost_under_a_running_job_is_replaced_in_its_rack(corn
     lost, kept = (each["id"] for each in first)
     corner.stack.cloud.terminate(lost)
     until(
-        lambda: len(running(corner)) == 2 and lost not in running(corner).values(),
+        lambda: len(nodes := {*running(corner).values()}) == 2 and lost not in nodes,
         seconds=SLOW,
         what="the pod that was lost runs again",
     )
