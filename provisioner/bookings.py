@@ -145,7 +145,7 @@ class BookingReconciler:
         """The patch of a node by what it is now."""
         if isinstance(step, Mark | Unmark):
             return partial(_marked, booking) if isinstance(step, Mark) else partial(self._unmarked, booking)
-        return marks.quarantine_patch if isinstance(step, Quarantine) else marks.reopen_patch
+        return partial(_quarantined, step) if isinstance(step, Quarantine) else marks.reopen_patch
 
     def _unmarked(self, booking: ours.Booking, node: core.Node) -> Mapping[str, Any]:
         return marks.unmark_patch(node, {*marks.names(booking), *_former(booking, node)}, self._now())
@@ -271,6 +271,10 @@ def _labels_for(booking: ours.Booking, node: core.Node) -> dict[str, str]:
 
 def _marked(booking: ours.Booking, node: core.Node) -> Mapping[str, Any]:
     return marks.mark_patch(node, _labels_for(booking, node), _former(booking, node))
+
+
+def _quarantined(step: Quarantine, node: core.Node) -> Mapping[str, Any]:
+    return marks.quarantine_patch(node, silent=node.metadata.name in step.silent)
 
 
 def _former(booking: ours.Booking, node: core.Node) -> set[str]:

@@ -185,8 +185,9 @@ def quarantine(view: View) -> Step | None:
     """Keep bad and sick nodes and those to be ended out of every plan, and new pods off them; what runs there goes on."""
     bad = {node.name for each in view.status.instances if each.state in ("Bad", "Terminating") and (node := view.node_of(each))}
     sick = {node.name for node in view.seen.nodes.values() if node.verdict is Verdict.SICK and node.touched}
-    fresh = sorted(name for name in bad | sick | absences.left_silent(view) if not view.seen.nodes[name].quarantined)
-    return Quarantine(tuple(fresh)) if fresh else None
+    silent = absences.left_silent(view)
+    fresh = sorted(name for name in bad | sick | silent if not view.seen.nodes[name].quarantined)
+    return Quarantine(tuple(fresh), frozenset(silent - bad - sick)) if fresh else None
 
 
 def check_up(view: View) -> Step | None:

@@ -47,6 +47,7 @@ class Verdict(StrEnum):
 
     SOUND = "Sound"
     WAITING = "Waiting"  # something is still to come: readiness, a label, a DaemonSet's pod
+    DOUBTED = "Doubted"  # not Ready, as too many others
     CHECKING = "Checking"  # sound otherwise: its health check is to come, or runs as long as the pool lets it
     SHORT = "Short"  # all else is up, but devices or room are fewer than planned
     SICK = "Sick"  # its health conditions say that it is broken
@@ -68,10 +69,10 @@ class SeenNode:
     """One node of the booking. `touched`: bears any label key of it; `marked`: has all that the booking sets.
 
     `others` names foreign bookings with keys there, `giver` the one that has yet to let go of it. `holds`: the planned pods fit
-    next to everything else that runs there. `busy`: pods that belong neither to the booking nor to a DaemonSet. `launched`:
-    Corral bought the machine behind it, some day. `ready`: the Node says so. `closed`: cordoned. `unchecked`: its health check is
-    to begin, `hindered`: it can't. `bare`: it offers none of some device that the pods need. `draining`: closed by us for a
-    drain. `staying`: its cloud told of the machine and of its reservation, and announces no end.
+    next to all else that runs there. `busy`: pods neither of the booking nor of a DaemonSet. `launched`: Corral bought its
+    machine, some day. `ready`: the Node says so. `closed`: cordoned. `unchecked`: its health check is to begin, `hindered`: it
+    can't. `bare`: it offers none of some device that the pods need. `draining`: closed by us for a drain. `staying`: its cloud
+    told of machine and reservation, and announces no end. `doubted`: not Ready after all was there, as too many of its pool.
     """
 
     name: str
@@ -94,18 +95,18 @@ class SeenNode:
     bare: bool = False
     draining: bool = False
     staying: bool = False
+    doubted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The world as far as one booking is concerned.
+    """The world as far as one booking is concerned. `request`: there (True), gone for certain (False), not known (None).
 
-    `request`: there (True), gone for certain (False), not known (None). `instances` by id, None when a cloud gave no answer.
-    `nodes` by name: those the booking takes and those of its machines. `gone`: taken nodes that are certainly absent. `consumers`
-    counts live pods that select the booking's label keys, by node name, "" for pods without a node. `readiness`: seconds by pool.
-    `sought`: the look for other nodes in place of lost ones. `keep`: purchases whose machines stay as idle nodes afterwards,
-    `forever` those whose source never lets any go. `closed` says why nothing may be bought for a purchase now, limits
-    that its replacements would exceed included. `claimed`: nodes that others take over; `wanted`: gangs wait that might.
+    `instances` by id, None when a cloud gave no answer. `nodes` by name: those the booking takes and those of its machines.
+    `gone`: taken nodes that are certainly absent. `consumers` counts live pods that select the booking's label keys, by node
+    name, "" for pods without a node. `readiness`: seconds by pool. `sought`: the look for others in place of lost ones. `keep`:
+    purchases whose machines stay as idle nodes, `forever` those whose source lets none go. `closed`: why nothing may be bought
+    for a purchase, limits for its replacements included. `claimed`: nodes that others take over; `wanted`: gangs wait that might.
     """
 
     owner: Owner = Owner.UNKNOWN
@@ -242,9 +243,10 @@ class Unmark:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Label these nodes as bad and keep them tainted."""
+    """Label these nodes as bad and keep them tainted; the `silent` ones until they are back."""
 
     nodes: tuple[str, ...]
+    silent: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""Marks on nodes that nobody claims any more: of bookings that are gone, or of none."""
+"""Marks on nodes that nobody claims any more: of bookings that are gone, or of none, and of a silence that is over."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -11,9 +12,12 @@ from provisioner import live
 from provisioner.ending.scalein import planned
 from provisioner.ending.sightings import Sightings
 from provisioner.nodes import hung, marks
+from provisioner.nodes.health import ailment
 from provisioner.state import QUARANTINED_LABEL, State
 from provisioner.steps import ENDED
+from provisioner.view import selecting
 from runtime.client import Client
+from runtime.errors import NotFound
 from runtime.logging import get_logger
 
 _log = get_logger("reaper")
@@ -34,8 +38,18 @@ def stale(node: core.Node, bookings: frozenset[str], used: bool) -> str | None:
     return "" if unclaimed or (marks.tainted(node) and QUARANTINED_LABEL not in node.metadata.labels) else None
 
 
+def back(state: State, node: core.Node) -> bool:
+    """Whether it was quarantined for silence alone, is Ready and well again, and nobody holds it or is about to end it."""
+    quarantined = QUARANTINED_LABEL in node.metadata.labels and marks.SILENT in node.metadata.annotations
+    held = bool(marks.bookings_on(node.metadata.labels)) or planned(state, node.metadata.name)
+    if not quarantined or not node.ready or held or marks.SCALE_IN in node.metadata.annotations:
+        return False
+    pools = [state.pool(name) for name in selecting(node, state.pools.values())]
+    return not any(ailment(node, pool) for pool in pools or [None])
+
+
 class StrayMarks:
-    """Takes them off after two sightings and a grace, never from under pods."""
+    """Takes them off after two sightings and a grace, never from under pods. Who was silent is opened as soon as it is back."""
 
     def __init__(self, state: State, client: Client, now: Callable[[], datetime]) -> None:
         self._state, self._client, self._now = state, client, now
@@ -55,6 +69,15 @@ class StrayMarks:
                 found[name] = booking
         for name in self._sightings.ripe(found, self._now(), self._state.settings.reap_grace_seconds):
             await self._free(name, found[name])
+        for name in [node.metadata.name for node in self._state.nodes.values() if back(self._state, node)]:
+            await self._open(name)
+
+    async def _open(self, name: str) -> None:
+        with contextlib.suppress(NotFound):
+            node = await live.node(self._client, name)
+            if back(self._state, node):
+                _log.info("opening a node that was silent and is back", node=name)
+                await live.patch_node(self._client, name, marks.restore_patch(node))
 
     async def _free(self, name: str, booking: str) -> None:
         if booking and await live.still_there(self._client, BOOKINGS, ObjectKey(name=booking)) is not False:

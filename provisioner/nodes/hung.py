@@ -4,6 +4,7 @@ Where a kubelet hangs, Kubernetes tells the pods to end and waits for the kubele
 the Node goes (docs of Kubernetes 1.36, "Nodes" and "Node Shutdowns"). Such pods keep neither a machine nor its booking. How long
 is long, and how many are too many to be believed, are Karpenter's figures for the repair of nodes (`RepairPolicies` of its AWS
 provider, `allowedUnhealthyPercent` of its controller node.health, 1.8). A pod that nobody told to end always counts.
+While too many are not Ready no node is given up for that alone.
 """
 
 import math
@@ -15,6 +16,7 @@ from enum import Enum, auto
 from kube import core
 from kube.times import instant, length
 from provisioner import live
+from provisioner.clouds.base import InstanceState
 from provisioner.ending.disruption import is_stranger
 from provisioner.state import State
 from provisioner.view import selecting
@@ -24,6 +26,12 @@ from runtime.errors import NotFound
 
 LONG = 1800
 """Seconds that a node must be not Ready without interruption."""
+SOON = 300
+"""Seconds after which others would give a node up that is not Ready (`Terms.lost`)."""
+JOINING = 60
+"""Seconds from the Node's creation: one that is not Ready since then never was."""
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""Taint by which an operator says that the machine is off (docs of Kubernetes 1.36, "Node Shutdowns")."""
 SHARE = 5
 """More than one in SHARE of a pool's nodes not Ready, rounded up: the network or the API server is in doubt, not the nodes."""
 
@@ -36,12 +44,20 @@ class Use(Enum):
     PODS = auto()
 
 
-def silent(node: core.Node, now: datetime) -> bool:
-    """Whether it has not been Ready for LONG. No known beginning means no."""
-    ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
-    if ready is None or ready.status == "True" or not ready.last_transition_time:
-        return False
-    return (now - instant(ready.last_transition_time)).total_seconds() >= LONG
+def silent(node: core.Node, now: datetime, seconds: int = LONG) -> bool:
+    """Whether it has not been Ready for so long. No known beginning means no."""
+    since = _unready_since(node)
+    return since is not None and (now - since).total_seconds() >= seconds
+
+
+def doubted(state: State, node: core.Node) -> bool:
+    """Whether it was Ready and is not, as too many of its pools: then it may well run. Not if its cloud or an operator says that
+    it doesn't.
+    """
+    created, since = node.metadata.creation_timestamp, _unready_since(node)
+    never_came = bool(created and since and (since - instant(created)).total_seconds() < JOINING)
+    off = any(each.key == OUT_OF_SERVICE for each in node.spec.taints) or _ended(state, node)
+    return not (node.ready or never_came or off) and _doubted(state, node)
 
 
 def too_many(unready: int, nodes: int) -> bool:
@@ -77,11 +93,11 @@ def alarm(state: State, pool: str, now: datetime) -> str:
     """Why nothing is concluded from the silence of nodes of this pool, "" if there is no doubt or none is silent."""
     nodes = [node for node in state.nodes.values() if pool in selecting(node, state.pools.values())]
     unready = sorted(node.metadata.name for node in nodes if not node.ready)
-    if not too_many(len(unready), len(nodes)) or not any(silent(node, now) for node in nodes):
+    if not too_many(len(unready), len(nodes)) or not any(silent(node, now, SOON) for node in nodes):
         return ""
     return (
-        f"{len(unready)} of {len(nodes)} nodes are not Ready, such as {', '.join(unready[:3])}: pods there that were told to end "
-        f"keep their machines even after {length(LONG)}; check the network, then the nodes"
+        f"{len(unready)} of {len(nodes)} nodes are not Ready, such as {', '.join(unready[:3])}: none is given up for that, and "
+        f"pods there that were told to end keep their machines even after {length(LONG)}; check the network, then the nodes"
     )
 
 
@@ -90,6 +106,18 @@ def silent_nodes(state: State, now: datetime) -> metrics.Series:
     nodes = [node for node in state.nodes.values() if silent(node, now)]
     found = Counter(pool for node in nodes for pool in selecting(node, state.pools.values()))
     return [(found[pool.metadata.name], {"pool": pool.metadata.name}) for pool in state.pools.values()]
+
+
+def _unready_since(node: core.Node) -> datetime | None:
+    ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
+    if ready is None or ready.status == "True" or not ready.last_transition_time:
+        return None
+    return instant(ready.last_transition_time)
+
+
+def _ended(state: State, node: core.Node) -> bool:
+    machines = (known.machine(node.spec.provider_id) for known in state.known.values())
+    return any(each and each.state in (InstanceState.STOPPING, InstanceState.TERMINATED) for each in machines)
 
 
 def _told(pod: core.Pod, now: datetime) -> bool:

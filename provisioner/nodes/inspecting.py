@@ -89,6 +89,9 @@ class Inspector:
         held = expected.room if booking.status.phase == "Provisioned" else {}
         facts = self._facts(mine, node, pool, held)
         found, words = verify.verdict(expected, facts)
+        doubted = booking.status.phase == "Provisioned" and hung.doubted(self._state, node)
+        if doubted and found is Verdict.WAITING:
+            found, words = Verdict.DOUBTED, "not Ready, and the network is in doubt"
         unchecked = hindered = False
         there = self._state.pods_on(node.metadata.name)
         used = any(mine & marks.bookings_on(pod.spec.node_selector) for pod in there)
@@ -117,6 +120,7 @@ class Inspector:
             hindered=hindered,
             bare=verify.bare(expected, facts),
             draining=marks.DRAINING in node.metadata.annotations,
+            doubted=doubted,
         )
 
     def _checked(

@@ -21,6 +21,8 @@ IDLE_SINCE = "corral.dev/idle-since"
 SCALE_IN = "corral.dev/scale-in"
 DRAINING = "corral.dev/draining"
 """Closed by us because its machine is about to end: only then is it ours to open again."""
+SILENT = "corral.dev/silent"
+"""Quarantined for silence alone: it is opened again when it is back."""
 GUARDS = "corral.dev/guards"
 
 GUARD_ANNOTATIONS: Mapping[str, str] = {
@@ -106,13 +108,22 @@ def unmark_patch(node: core.Node, bookings: Collection[str], now: datetime) -> d
     return {**patch, "spec": {**patch["spec"], "unschedulable": None}}
 
 
-def quarantine_patch(node: core.Node) -> dict[str, Any]:
-    """A merge patch that keeps a bad node out of every plan: label and taint, until an operator or its termination ends it.
+def quarantine_patch(node: core.Node, silent: bool = False) -> dict[str, Any]:
+    """A merge patch that keeps a bad node out of every plan: label and taint, until an operator or its termination ends it, or,
+    if it is only `silent`, until it is back.
 
     Closed it is as well: the pods of its own booking tolerate the taint.
     """
-    patch = _patch(node.metadata, {QUARANTINED_LABEL: "true"}, {}, [*_other_taints(node), _TAINT])
+    note: dict[str, str | None] = {SILENT: "true" if silent else None}
+    changed = note if silent or SILENT in node.metadata.annotations else {}
+    patch = _patch(node.metadata, {QUARANTINED_LABEL: "true"}, changed, [*_other_taints(node), _TAINT])
     return {**patch, "spec": {**patch["spec"], "unschedulable": True}}
+
+
+def restore_patch(node: core.Node) -> dict[str, Any]:
+    """A merge patch that ends the quarantine of a node that no booking holds."""
+    patch = _patch(node.metadata, {QUARANTINED_LABEL: None}, {SILENT: None}, _other_taints(node))
+    return {**patch, "spec": {**patch["spec"], "unschedulable": None}}
 
 
 def drain_patch(node: core.Node) -> dict[str, Any]:

@@ -14,10 +14,13 @@ from provisioner.steps import SeenNode, Verdict, View
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Why no pod can run there, and after how many seconds without interruption the node counts as lost."""
+    """Why no pod can run there, and after how many seconds without interruption the node counts as lost; in `doubt` only its
+    condition says something then.
+    """
 
     words: str
     patience: int = 0
+    doubt: bool = False
 
 
 def noted(view: View) -> BookingStatus:
@@ -40,9 +43,18 @@ def _noted(view: View, planned: BookedNode, old: AbsentNode | None) -> AbsentNod
 
 def lost(view: View) -> list[BookedNode]:
     """The taken nodes that are given up for lost."""
+    return [planned for planned, why in _long_absent(view) if not why.doubt]
+
+
+def doubted(view: View) -> list[str]:
+    """Names of the taken nodes that would be given up for lost if it weren't for so many others."""
+    return [planned.name for planned, why in _long_absent(view) if why.doubt]
+
+
+def _long_absent(view: View) -> Iterator[tuple[BookedNode, Absence]]:
     since = {each.name: each.since for each in view.status.absent}
     absences = ((planned, _absence(view, planned)) for planned in view.spec.nodes if planned.name in since)
-    return [planned for planned, why in absences if why and view.age(since[planned.name]) >= why.patience]
+    return ((planned, why) for planned, why in absences if why and view.age(since[planned.name]) >= why.patience)
 
 
 def words(view: View) -> list[str]:
@@ -90,14 +102,16 @@ def _absence(view: View, planned: BookedNode) -> Absence | None:
         return Absence("is gone", view.terms.absent)
     if node is None:
         return None
-    if not node.ready:
+    if not node.ready and not node.doubted:
         return Absence("is not Ready", view.terms.lost)
     if node.notice and _leaving(view, node):
         return Absence(f"is about to end: {node.notice.words}")
     in_use = view.seen.consumers.get(node.name, 0) > 0
     if node.verdict is Verdict.SICK and not in_use:
         return Absence(f"is unhealthy: {node.words}")
-    return _taken(view, planned, node) if planned.since and not in_use else None
+    taken = _taken(view, planned, node) if planned.since and not in_use else None
+    in_doubt = Absence("is not Ready, and the network is in doubt", view.terms.lost, doubt=True) if node.doubted else None
+    return taken or in_doubt
 
 
 def _taken(view: View, planned: BookedNode, node: SeenNode) -> Absence | None:
@@ -111,8 +125,10 @@ def _taken(view: View, planned: BookedNode, node: SeenNode) -> Absence | None:
 
 
 def left_silent(view: View) -> set[str]:
-    """Those that were given up for lost and are not Ready still: they must not come back to be booked just like that."""
-    return {node.name for node in _former(view) if not node.ready}
+    """Those that were given up for lost and are not Ready still: they must not come back to be booked just like that. In doubt
+    that can wait.
+    """
+    return {node.name for node in _former(view) if not node.ready and not node.doubted}
 
 
 def released(view: View) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from provisioner.repairing import absences, repair
 from provisioner.steps import Reason, View
 from runtime.conditions import set_condition
 
-ENDING, OVERDUE = "NodesEnding", "ReleaseOverdue"
+ENDING, OVERDUE, IN_DOUBT = "NodesEnding", "ReleaseOverdue", "NodesInDoubt"
 _NAMED = 3
 """Machines of a purchase of which a message says what is wrong."""
 
@@ -58,8 +58,9 @@ def noted(view: View) -> BookingStatus:
     if taken and view.replacing and view.seen.sought.unfound:
         taken.append(f"nothing stands in so far: {view.seen.sought.unfound}")
     words = "; ".join(taken + machines or _coming(view))
-    again = REPLACING if view.replacing else NODE_LOST
-    status = _with_condition(view, view.status, NODE_LOST, words, again, "Whole", "all nodes are there")
+    again, doubt = REPLACING if view.replacing else NODE_LOST, _doubt(view)
+    told, reason = "; ".join(filter(None, (words, doubt))), again if words else IN_DOUBT
+    status = _with_condition(view, view.status, NODE_LOST, told, reason, "Whole", "all nodes are there")
     leaving = drains.words(view)
     status = _with_condition(view, status, ENDING, leaving, drains.reason(view), "Lasting", "no node is about to end")
     revoking = (words or leaving) if view.seen.on_node_loss == "Revoke" and (words or drains.begun(view)) else ""
@@ -67,6 +68,14 @@ def noted(view: View) -> BookingStatus:
     if why and status.reason != Reason.REVOKED:
         return replace(status, reason=Reason.REVOKED.value, message=why[:1024])
     return status
+
+
+def _doubt(view: View) -> str:
+    """Which nodes would be lost by now if it weren't for so many others; "" if none."""
+    names = sorted({*absences.doubted(view), *repair.doubted(view)})
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    why = "more than one in five of a pool are not: the network is in doubt, and nothing is given up for that"
+    return f"not Ready: {', '.join(names[:_NAMED])}{more}, but {why}" if names else ""
 
 
 def _machines(view: View) -> list[str]:

@@ -34,7 +34,7 @@ def _unfit(view: View, each: BookedInstance) -> str:
         return ending
     if each.verdict == Verdict.SHORT and view.age(each.since) >= view.terms.short_grace:
         return each.message
-    return _not_ready(view, each) if each.state == "Joined" and each.verdict != Verdict.CHECKING else ""
+    return _not_ready(view, each) if each.state == "Joined" and each.verdict not in (Verdict.CHECKING, Verdict.DOUBTED) else ""
 
 
 def _not_joined(view: View, each: BookedInstance) -> str:
@@ -63,6 +63,8 @@ def _useless_for_pods(view: View, each: BookedInstance) -> str:
     node = view.node_of(each)
     if each.verdict == Verdict.SICK and node and not view.seen.consumers.get(node.name):
         return each.message
+    if node and node.doubted:
+        return ""
     allowed = view.terms.lost if node else view.terms.absent
     useless = node is None or not node.ready or (node.bare and not view.seen.consumers.get(node.name))
     gone = each.state == "Joined" and useless and view.age(each.since) >= allowed
@@ -74,6 +76,12 @@ def left_alone(view: View, purchase: str) -> list[str]:
     judged = view.seen.on_node_loss == "Replace"
     joined = [] if judged else [each for each in view.live(purchase) if each.state == "Joined"]
     return [f"{each.node or each.id} {why}" for each in joined if (why := _useless_for_pods(view, each))]
+
+
+def doubted(view: View) -> list[str]:
+    """Names of the nodes of machines that would be given up if it weren't for so many others."""
+    late = (each for each in view.status.instances if each.state == "Joined" and view.age(each.since) >= view.terms.lost)
+    return [node.name for each in late if (node := view.node_of(each)) and node.doubted]
 
 
 def _ending(view: View, each: BookedInstance) -> str:

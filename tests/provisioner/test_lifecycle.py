@@ -826,7 +826,15 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         seen(node("a", ready=False, verdict=Verdict.WAITING), node("b"), owner=Owner.ADMITTED),
         60,
         "quarantine",
-        Quarantine(("a",)),
+        Quarantine(("a",), frozenset(("a",))),
+    ),
+    "in doubt it stays as it is": (
+        FORMER,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT),
+        seen(node("a", ready=False, verdict=Verdict.DOUBTED, doubted=True), node("b"), owner=Owner.ADMITTED),
+        60,
+        "keep-watch",
+        Wait(60),
     ),
     "once it is, nothing but pods holds it: it is its pool's to end": (
         FORMER,

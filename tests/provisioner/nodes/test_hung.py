@@ -1,6 +1,7 @@
 """A node is silent from 10:00 on; Kubernetes told its pods to end at 10:05."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from kube import core, ours
 from kube.meta import decode
 from provisioner import view
+from provisioner.clouds.base import Instance, InstanceState, Inventory
 from provisioner.nodes import hung
 from provisioner.nodes.hung import Use
+from provisioner.state import Known
 from runtime.errors import TransportError
 from tests.provisioner import fake_api
 from tests.provisioner.fake_api import START
@@ -98,8 +101,9 @@ def test_when_many_nodes_of_a_pool_are_not_ready_all_pods_count_and_an_alarm_say
     here.api.put("nodes", node("n2", condition("False", "2026-09-01T10:29:59Z")))
 
     assert here.counting(pod("w")) == ["w"]
-    assert hung.alarm(here.state, "p", later).startswith("3 of 10 nodes are not Ready, such as n0, n1, n2: pods there")
-    assert hung.alarm(here.state, "p", START + timedelta(minutes=29)) == "", "nothing to be concluded yet"
+    assert hung.alarm(here.state, "p", later).startswith("3 of 10 nodes are not Ready, such as n0, n1, n2: none is given up")
+    assert hung.alarm(here.state, "p", START + timedelta(minutes=5)), "others would be given up now"
+    assert hung.alarm(here.state, "p", START + timedelta(seconds=299)) == "", "nothing to be concluded yet"
     assert hung.alarm(here.state, "q", later) == ""
 
 
@@ -166,3 +170,33 @@ async def test_a_live_look_sees_that_the_node_is_back_or_gone() -> None:
     here.api.errors["list"] = [TransportError("reset")]
     with pytest.raises(TransportError):
         await here.use()
+
+
+CLOUD = Instance("i", "sim://n0", InstanceState.RUNNING, "h100", "z1", "t")
+
+
+@pytest.mark.parametrize(
+    ("more", "machine", "doubted"),
+    [
+        pytest.param({}, None, True, id="as most of its pool"),
+        pytest.param({"ready": condition("True")}, None, False, id="it is Ready"),
+        pytest.param({"created": "2026-09-01T09:59:30Z"}, None, False, id="it never was Ready"),
+        pytest.param({"created": "2026-09-01T09:50:00Z"}, None, True, id="it was Ready for a while"),
+        pytest.param({"taints": [{"key": hung.OUT_OF_SERVICE, "effect": "NoExecute"}]}, None, False, id="an operator says so"),
+        pytest.param({}, CLOUD, True, id="its cloud says that it runs"),
+        pytest.param({}, replace(CLOUD, state=InstanceState.STOPPING), False, id="its cloud says that it ends"),
+    ],
+)
+def test_which_nodes_are_doubted(more: dict[str, Any], machine: Instance | None, doubted: bool) -> None:
+    here = Setting(nodes=5, silent=3)
+    raw = node("n0", more.get("ready"))
+    raw["metadata"]["creationTimestamp"] = more.get("created")
+    raw["spec"]["taints"] = more.get("taints", [])
+    here.api.put("nodes", raw)
+    here.state.known["p"] = Known(Inventory(), (machine,) if machine else (), START)
+    assert hung.doubted(here.state, decode(raw, core.Node)) is doubted
+
+
+def test_one_of_a_small_pool_is_not_doubted() -> None:
+    here = Setting(nodes=5, silent=1)
+    assert not hung.doubted(here.state, decode(node(), core.Node))

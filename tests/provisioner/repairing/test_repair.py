@@ -135,4 +135,4 @@ def test_a_bad_prepaid_machine_keeps_its_slot_as_long_as_it_can(
 
 
 def test_verdicts_are_those_that_are_stored() -> None:
-    assert {"Sound", "Waiting", "Checking", "Short", "Wrong", "Sick"} == {each.value for each in Verdict}
+    assert {"Sound", "Waiting", "Doubted", "Checking", "Short", "Wrong", "Sick"} == {each.value for each in Verdict}

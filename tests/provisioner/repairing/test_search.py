@@ -9,9 +9,11 @@ from capacity.model import ZONE, Gang, PodSet
 from capacity.plan import plan
 from capacity.requirements import Toleration
 from kube.pools import POOL_LABEL
+from kube.times import stamp
 from provisioner.asking.acceptance import Accepted
 from provisioner.asking.parameters import terms
 from provisioner.clouds.base import InstanceState, ZoneStock
+from provisioner.ending.stray import StrayMarks
 from provisioner.nodes import marks
 from provisioner.repairing import search, standins
 from provisioner.repairing.slots import Slot
@@ -332,3 +334,108 @@ async def test_all_that_comes_in_place_of_lost_nodes_keeps_to_the_price_ceiling_
         here.api.remove("nodes", name)
     await here.run(LOST)
     assert (len(here.taken), sum(here.bought.values())) == (1, 1)
+
+
+class Fleet(Losing):
+    """Six nodes of pool p that one gang took; `silence` takes the network from some of them, `speak` gives it back."""
+
+    def __init__(self, loss: str = "Replace", **booked: Any) -> None:
+        self.names = [f"n{i}" for i in range(6)]
+        super().__init__(**(booked or {"nodes": tuple(self.names)}))
+        self.api.remove("nodes", "a")
+        self.state.policies.put(("", "training"), policy("training", onNodeLoss=loss))
+        for name in [] if booked else self.names:
+            self.node(name)
+
+    def ready(self, status: str, *names: str) -> None:
+        for name in names:
+            raw = self.api.objects["nodes", "", name]
+            ready = {"type": "Ready", "status": status, "lastTransitionTime": stamp(self.clock.now)}
+            self.api.put("nodes", {**raw, "status": {**raw["status"], "conditions": [ready]}})
+
+    @property
+    def quarantined(self) -> list[str]:
+        found = (self.api.of("nodes", name) for (kind, _, name) in self.api.objects if kind == "nodes")
+        return [node.metadata.name for node in found if "corral.dev/quarantined" in node.metadata.labels]
+
+
+@pytest.mark.parametrize("loss", ["Replace", "Leave", "Revoke"])
+@pytest.mark.parametrize("used", [True, False], ids=["under its pods", "before its pods"])
+@pytest.mark.parametrize("status", ["Unknown", "False"])
+async def test_when_a_fleet_falls_silent_nothing_is_given_up(loss: str, used: bool, status: str) -> None:
+    here = Fleet(loss)
+    await here.until("Provisioned")
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Admitted"))
+    for name in here.names if used else []:
+        here.api.put("pods", fake_api.pod(f"w-{name}", name, selector={KEY: "true"}))
+    await here.turn()
+    here.ready(status, *here.names)
+    await here.run(3600)
+    assert (here.cloud.orders, here.quarantined, here.taken) == ([], [], here.names)
+    assert (here.status.phase, here.status.reason) == ("Provisioned", "")
+    words = "not Ready: n0, n1, n2 and 3 more, but more than one in five of a pool are not: the network is in doubt"
+    assert here.condition() == ("True", f"{words}, and nothing is given up for that")
+    assert next(each.reason for each in here.status.conditions if each.type == "NodeLost") == "NodesInDoubt"
+
+    here.ready("True", *here.names[1:])
+    await here.run(60)
+    assert here.taken == here.names, "the last one has time to come back, too"
+    here.ready("True", "n0")
+    await here.run(60)
+    assert here.condition() == ("False", "all nodes are there")
+
+
+@pytest.mark.parametrize("used", [True, False], ids=["under its pods", "before its pods"])
+async def test_bought_machines_that_fall_silent_together_are_not_given_up(used: bool) -> None:
+    here = Fleet(purchases=(purchase("od", 4),))
+    await here.until("Provisioned")
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Admitted"))
+    names = [f"n-i{i}" for i in range(4)]
+    for name in names if used else []:
+        here.api.put("pods", fake_api.pod(f"w-{name}", name, selector={KEY: "true"}))
+    await here.turn()
+    here.clock.pass_by(1500)
+    here.ready("Unknown", *names)
+    await here.run(1800)
+    assert (len(here.cloud.orders), here.quarantined, here.cloud.terminated) == (1, [], [])
+    assert here.condition()[1].startswith("not Ready: n-i0, n-i1, n-i2 and 1 more, but more than one in five")
+
+    here.ready("True", *names[1:])
+    await here.run(120)
+    assert len(here.cloud.orders) == 1, "the last one has time to come back, too"
+    await here.run(LOST)
+    assert len(here.cloud.orders) == 2, "now it is the node"
+
+
+async def test_what_is_gone_for_sure_is_lost_whatever_else_is_in_doubt() -> None:
+    here = Fleet()
+    await here.until("Provisioned")
+    await here.turn()
+    here.ready("Unknown", *here.names)
+    await here.run(LOST)
+    here.api.remove("nodes", "n5")
+    raw = here.api.objects["nodes", "", "n4"]
+    off = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    here.api.put("nodes", {**raw, "spec": {**raw["spec"], "taints": [*raw["spec"]["taints"], off]}})
+    await here.run(LOST)
+    assert here.taken == here.names[:4]
+    assert sum(each.count for each in here.cloud.orders) == 2
+    assert here.quarantined == ["n4"]
+
+
+async def test_who_was_given_up_for_silence_alone_is_opened_when_it_is_back() -> None:
+    here = Fleet()
+    reaper = StrayMarks(here.state, here.api, here.clock)  # type: ignore[arg-type]
+    await here.until("Provisioned")
+    here.ready("Unknown", "n0")
+    await here.run(LOST)
+    await here.run(60)
+    assert (here.quarantined, "n0" in here.taken) == (["n0"], False)
+    await reaper.turn()
+    assert here.quarantined == ["n0"], "it is silent still"
+
+    here.ready("True", "n0")
+    await reaper.turn()
+    back = here.api.of("nodes", "n0")
+    assert (here.quarantined, back.spec.unschedulable, back.spec.taints) == ([], False, ())
+    assert "corral.dev/silent" not in back.metadata.annotations
