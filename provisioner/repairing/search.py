@@ -143,6 +143,9 @@ def _in_turn(rest: ours.Booking, accepted: Accepted, slots: Sequence[Slot], free
         return Found(unfound="Kueue pins its pods to hosts")
     found, cost = Found(), money(standins.counted(rest.spec).cost_per_hour)
     for slot in slots:
+        if why := standins.parted(accepted.gang, slot.pods):
+            found.unfound = why if slot.bought else found.unfound
+            continue
         outcome = _planned(rest, accepted, slot, free, there, cost)
         if isinstance(outcome, Plan):
             free, cost = free.book(outcome, rest.metadata.name), cost + outcome.cost

@@ -48,6 +48,18 @@ def _exhausted(view: View, purchase: BookedPurchase) -> bool:
 # --- where it must be --------------------------------------------------------------------------------------------------------
 
 
+def parted(whole: Gang, pods: Mapping[str, int]) -> str:
+    """Why no node can be planned for these pods alone; "" if it can: where slices or exclusive units lie over several nodes, a
+    part of one is no gang that the planner knows.
+    """
+    for each in whole.pod_sets:
+        unit = each.slices.size if each.slices else each.exclusive.size or each.count if each.exclusive else 1
+        if pods.get(each.name, 0) % max(1, unit):
+            parts = f"{'slices' if each.slices else 'exclusive units'} of {unit} over several nodes"
+            return f"pods of {each.name} come in {parts}: only a machine of the same purchase replaces one"
+    return ""
+
+
 def gang_of(whole: Gang, pods: Mapping[str, int], required: str | None, places: Sequence[Place], chosen: Labels) -> Gang:
     """The gang of one slot, kept to the domains in which the others are. `required` is the level for pod sets without one of
     their own, `chosen` what the first plan chose of each level.

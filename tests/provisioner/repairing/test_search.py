@@ -1,13 +1,14 @@
 """Other nodes in place of lost ones: the reconciler with the real planner, an API server and a cloud in memory."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from capacity.model import ZONE, Gang, PodSet
+from capacity.model import ZONE, Exclusive, Gang, PodSet, Slices
 from capacity.plan import plan
-from capacity.requirements import Toleration
+from capacity.requirements import LabelSelector, Toleration
 from kube.pools import POOL_LABEL
 from kube.times import stamp
 from provisioner.asking.acceptance import Accepted
@@ -439,3 +440,39 @@ async def test_who_was_given_up_for_silence_alone_is_opened_when_it_is_back() ->
     back = here.api.of("nodes", "n0")
     assert (here.quarantined, back.spec.unschedulable, back.spec.taints) == ([], False, ())
     assert "corral.dev/silent" not in back.metadata.annotations
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        pytest.param({"slices": Slices(RACK, 2)}, "slices of 2", id="slices"),
+        pytest.param({"exclusive": Exclusive(RACK, LabelSelector(), 2)}, "exclusive units of 2", id="exclusive units"),
+        pytest.param({"exclusive": Exclusive(RACK, LabelSelector())}, "exclusive units of 4", id="one exclusive unit"),
+    ],
+)
+async def test_where_a_slice_lies_over_several_nodes_it_is_said_that_nothing_stands_in(more: dict[str, Any], words: str) -> None:
+    here = Losing(nodes=("a", "b"))
+    assert here.asked
+    (pods,) = here.asked.gang.pod_sets
+    here.asked = replace(here.asked, gang=Gang("team/job", (replace(pods, count=4, **more),)))
+    here.node("a")
+    here.node("b")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    here.node("c")
+    await here.run(LOST)
+    why = f"pods of main come in {words} over several nodes: only a machine of the same purchase replaces one"
+    assert here.condition()[1] == f"node a is gone; nothing stands in so far: {why}"
+
+
+async def test_a_slice_on_one_node_is_mended() -> None:
+    here = Losing(nodes=("a",))
+    assert here.asked
+    (pods,) = here.asked.gang.pod_sets
+    here.asked = replace(here.asked, gang=Gang("team/job", (replace(pods, slices=Slices(RACK, 1)),)))
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.remove("nodes", "a")
+    here.node("b")
+    await here.run(LOST)
+    assert here.taken == ["b"]
