@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import structs
 
-from capacity.model import Outcome, Plan, Shortfall
+from capacity.model import Outcome, Plan, Shortfall, Undecidable
 from capacity.plan import plan
 from capacity.quantity import money
 from kube import ours
@@ -45,9 +45,10 @@ def nobody(_: str) -> Accepted | None:
 
 @dataclass(slots=True)
 class Found:
-    """Plans by slot, and why there is none for the others for which anything might be bought."""
+    """Plans by slot, and why there is none for the others for which anything might be bought: one word, and what is told."""
 
     plans: list[tuple[Slot, Plan]] = field(default_factory=list)
+    reason: str = ""
     unfound: str = ""
 
 
@@ -58,12 +59,12 @@ class Search:
         self._state, self._client, self._recorder, self._now, self._asked = state, client, recorder, now, asked
         self._grounds = Grounds()
         self._next: dict[str, float] = {}
-        self._unfound: dict[str, str] = {}
+        self._unfound: dict[str, tuple[str, str]] = {}
 
     def sought(self, booking: str, seconds: int) -> Sought:
         """How the look for it stands; it goes on for so many seconds if no pod has come."""
         due = asyncio.get_running_loop().time() >= self._next.get(booking, 0.0)
-        return Sought(due, self._unfound.get(booking, ""), seconds)
+        return Sought(due, self._unfound.get(booking, ("", ""))[1], seconds)
 
     def forget(self, booking: str) -> None:
         self._next.pop(booking, None)
@@ -111,14 +112,26 @@ class Search:
         """Plans for as many of the slots as there are. A fault of the planner's holds up nothing else that the booking needs."""
         name, asked = booking.metadata.name, self._asked(booking.spec.request.uid)
         try:
-            found = await self._found(booking, asked, slots) if asked else Found(unfound="its request is not known any more")
+            found = (
+                await self._found(booking, asked, slots)
+                if asked
+                else Found(reason="Unknown", unfound="its request is not known any more")
+            )
         except Exception as error:
             _log.exception("nothing could be looked for in place of lost nodes", booking=name)
-            found = Found(unfound=f"the planner failed on it: {error!r:.200}")
+            found = Found(reason="Fault", unfound=f"the planner failed on it: {error!r:.200}")
         finally:
             self._next[name] = asyncio.get_running_loop().time() + AGAIN
-        self._unfound[name] = found.unfound[:_LONGEST]
+        self._note(name, found)
         return found
+
+    def _note(self, booking: str, found: Found) -> None:
+        """The first words stay as long as the reason does: the numbers of free places change with each look, and each change is
+        told to everybody.
+        """
+        old, told = self._unfound.get(booking, ("", "")), found.unfound[:_LONGEST]
+        if not told or not old[1] or old[0] != found.reason:
+            self._unfound[booking] = (found.reason, told)
 
     async def _found(self, booking: ours.Booking, accepted: Accepted, slots: Sequence[Slot]) -> Found:
         rest = structs.replace(booking, spec=standins.without(booking.spec, slots, ()))
@@ -140,24 +153,29 @@ class Search:
 
 def _in_turn(rest: ours.Booking, accepted: Accepted, slots: Sequence[Slot], free: Room, there: list[Place]) -> Found:
     if any(each.placed_by_kueue for each in accepted.gang.pod_sets):
-        return Found(unfound="Kueue pins its pods to hosts")
+        return Found(reason="Pinned", unfound="Kueue pins its pods to hosts")
     found, cost = Found(), money(standins.counted(rest.spec).cost_per_hour)
     for slot in slots:
-        if why := standins.parted(accepted.gang, slot.pods):
-            found.unfound = why if slot.bought else found.unfound
-            continue
         outcome = _planned(rest, accepted, slot, free, there, cost)
         if isinstance(outcome, Plan):
             free, cost = free.book(outcome, rest.metadata.name), cost + outcome.cost
             there = [*there, *_places_of(outcome)]
             found.plans.append((slot, outcome))
         elif slot.bought:
-            found.unfound = outcome.message if isinstance(outcome, Shortfall) else "; ".join(outcome.reasons)
+            found.reason, found.unfound = _told(outcome)
     return found
+
+
+def _told(outcome: Shortfall | Undecidable) -> tuple[str, str]:
+    if isinstance(outcome, Undecidable):
+        return "Undecidable", "; ".join(outcome.reasons)
+    return "LimitExceeded" if "LimitExceeded" in outcome.message else outcome.reason, outcome.message
 
 
 def _planned(rest: ours.Booking, accepted: Accepted, slot: Slot, free: Room, there: Sequence[Place], cost: int) -> Outcome:
     """`cost`: micro-dollars an hour of the gang's other nodes."""
+    if why := standins.parted(accepted.gang, slot.pods):
+        return Undecidable((why,))
     wishes, snapshot = accepted.terms.preferences, free.snapshot
     whole = bound(accepted.gang, accepted.terms, snapshot)
     gang = standins.gang_of(whole, slot.pods, wishes.required_topology, there, rest.spec.domains)

@@ -1,12 +1,13 @@
 """Other nodes in place of lost ones: the reconciler with the real planner, an API server and a cloud in memory."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from capacity.model import ZONE, Exclusive, Gang, PodSet, Slices
+from capacity.model import ZONE, Exclusive, Gang, PodSet, Reason, Shortfall, Slices
 from capacity.plan import plan
 from capacity.requirements import LabelSelector, Toleration
 from kube.pools import POOL_LABEL
@@ -476,3 +477,28 @@ async def test_a_slice_on_one_node_is_mended() -> None:
     here.node("b")
     await here.run(LOST)
     assert here.taken == ["b"]
+
+
+async def test_what_is_told_of_a_loss_changes_with_the_reason_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each change is a write, a Warning and a pass of the planner."""
+    here, looks = Losing(stock=0, nodes=("a",)), itertools.count()
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Admitted"))
+    here.api.remove("nodes", "a")
+    reason, words = [Reason.CAPACITY_PROVISIONING], ["places are free"]
+    monkeypatch.setattr(search, "plan", lambda *_: Shortfall(reason[0], f"{next(looks)} of 8 {words[-1]}"))
+    await here.run(LOST)
+    version = here.api.of("bookings", "b").metadata.resource_version
+    said = here.condition()[1]
+    await here.run(600)
+    assert next(looks) > 10
+    assert here.condition()[1] == said
+    assert here.api.of("bookings", "b").metadata.resource_version == version
+
+    reason[0] = Reason.TOPOLOGY_UNSATISFIED
+    await here.run(60)
+    assert here.condition()[1] != said
+    words.append("LimitExceeded: maxNodes 8")
+    await here.run(60)
+    assert "LimitExceeded" in here.condition()[1]
