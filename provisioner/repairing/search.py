@@ -92,7 +92,7 @@ class Search:
     def _with(
         self, booking: ours.Booking, plans: Iterable[tuple[Slot, Plan]]
     ) -> tuple[ours.BookingSpec, list[tuple[Slot, Plan]]]:
-        """The booking's plan with what nobody took meanwhile, and which that is."""
+        """The booking's plan with what nobody took meanwhile, and which that is. The same machines again are no change."""
         spec, kept, nodes = booking.spec, [], {node.metadata.name: node for node in self._state.nodes.values()}
         for slot, made in plans:
             rest = standins.without(spec, [slot], nodes)
@@ -101,8 +101,10 @@ class Search:
             if len(used) == len(made.uses) and not any(map(view.booked_by, used)) and not limits.breached(view, made):
                 labels = {name: pool.spec.node_labels for name, pool in view.pools.items()}
                 ids = {node.metadata.name: node.spec.provider_id for node in used}
-                spec = standins.with_plan(rest, made, self._now(), ids, labels)
-                kept.append((slot, made))
+                new = standins.with_plan(rest, made, self._now(), ids, labels)
+                if (new.nodes, new.purchases) != (spec.nodes, spec.purchases):
+                    spec = new
+                    kept.append((slot, made))
         return spec, kept
 
     def _view(self, booking: ours.Booking) -> View:

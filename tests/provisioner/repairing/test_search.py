@@ -14,7 +14,7 @@ from kube.pools import POOL_LABEL
 from kube.times import stamp
 from provisioner.asking.acceptance import Accepted
 from provisioner.asking.parameters import terms
-from provisioner.clouds.base import InstanceState, ZoneStock
+from provisioner.clouds.base import CloudError, ErrorKind, InstanceState, ZoneStock
 from provisioner.ending.stray import StrayMarks
 from provisioner.nodes import marks
 from provisioner.repairing import search, standins
@@ -502,3 +502,27 @@ async def test_what_is_told_of_a_loss_changes_with_the_reason_alone(monkeypatch:
     words.append("LimitExceeded: maxNodes 8")
     await here.run(60)
     assert "LimitExceeded" in here.condition()[1]
+
+
+async def test_what_would_be_bought_again_where_it_was_changes_no_plan() -> None:
+    here = Losing(nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Admitted"))
+    here.api.remove("nodes", "a")
+    await here.run(LOST)
+    assert here.bought == {"p/od/h100/z1": 1}
+    patches, patch = list[str](), here.api.patch
+
+    async def noted(resource: Any, name: str, *body: Any, **more: Any) -> Any:
+        if resource.plural == "bookings":
+            patches.append(name)
+        return await patch(resource, name, *body, **more)
+
+    here.api.patch = noted  # type: ignore[method-assign]
+    here.cloud.errors = [CloudError(ErrorKind.CAPACITY, "none left")] * 3
+    await here.cloud.terminate(["i0"])
+    await here.run(900)
+    assert (len(here.cloud.orders), here.cloud.errors) == (2, [])
+    assert (here.bought, patches) == ({"p/od/h100/z1": 1}, [])
+    assert here.state.replaced == 6, "one that stood in, and five orders"
