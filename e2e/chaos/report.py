@@ -49,7 +49,9 @@ class Report:
 
 
 def write(path: Path, report: Report, ledger: Ledger) -> None:
-    """Both files; `path` has no ending. The last run of each seed and length stays on the page."""
+    """Both files; `path` has no ending. The last run of each seed and length stays on the page, with the `notes` that somebody
+    wrote to it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = _kept(path.with_suffix(".json"))
     whole = {**asdict(report), "line": report.line, "wrong": report.wrong, "gangs": _gangs(ledger)}
@@ -87,7 +89,8 @@ def _section(run: Mapping[str, Any]) -> str:
     )
     theirs = "The second installation: gangs={gangs} admitted_once={admitted_once} harmed={harmed}.".format(**run["beside"])
     title = f"## Seed {run['seed']}, {run['minutes']} minutes"
-    head = f"\n{title}\n\n`{run['line']}`\n\n{counts} {theirs}\n{excuses}\n"
+    notes = "".join(f"\n{each}\n" for each in run.get("notes", ()))
+    head = f"\n{title}\n\n`{run['line']}`\n\n{counts} {theirs}\n{notes}{excuses}\n"
     return f"{head}\n| fault | times |\n| --- | --- |\n{table}\n\n{faults}\n"
 
 
