@@ -73,7 +73,7 @@ class Creator:
 
         A create without an answer counts as done: its name is certain, and a pass that plans again for it later meets it. None
         also while the attempt before may be there though the store lacks it: unseen isn't over; and where too little of a limit
-        is left since nodes were replaced after `begin`. Raises ApiError when the API server refuses it.
+        is left, or a node is somebody's, since nodes were replaced after `begin`. Raises ApiError when the API server refuses it.
         """
         assert case.accepted is not None
         if await self._before(case):
@@ -82,8 +82,10 @@ class Creator:
             return None if self._breached(plan, now) else await self._create(case, case.accepted, plan, now)
 
     def _breached(self, plan: Plan, now: datetime) -> bool:
-        moved = self._replaced != self._state.replaced
-        return moved and bool(limits.breached(take(self._state, now), plan))
+        if self._replaced == self._state.replaced:
+            return False
+        view, used = take(self._state, now), (self._state.nodes.get(("", use.node.name)) for use in plan.uses)
+        return any(node and view.booked_by(node) for node in used) or bool(limits.breached(view, plan))
 
     async def _create(self, case: Case, accepted: Accepted, plan: Plan, now: datetime) -> ours.Booking | None:
         booking = draft(

@@ -1,11 +1,15 @@
 """A store that lacks the booking of an earlier attempt doesn't make it over: it is looked for before anything is bought again."""
 
 import pytest
+from msgspec import structs
 
 from kube import ours
+from provisioner.buying.creation import Creator
+from provisioner.planning.cases import Case
 from provisioner.view import take
 from runtime.errors import ServerError
 from tests.conftest import WallClock
+from tests.provisioner.make import booking, node, pool
 from tests.provisioner.test_requests import Planning
 
 pytestmark = pytest.mark.looptime
@@ -61,3 +65,31 @@ async def test_a_booking_that_the_store_does_not_show_yet_counts_for_all_who_loo
     assert seen() == [(made.metadata.name, "Launching")]
     world.state.bookings.put(("", made.metadata.name), None)
     assert seen() == []
+
+
+async def test_a_node_that_came_in_place_of_a_lost_one_meanwhile_is_not_given_away_again(
+    clock: WallClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mended plan took it while this one was made."""
+    world = Planning(clock)
+    world.add(pool(nodeSelector={"matchLabels": {"team": "train"}}))
+    for number in range(5):
+        world.add(node(f"n{number}"))
+    world.ask()
+    before, taken = Creator._before, list[str]()
+
+    async def meanwhile(self: Creator, case: Case) -> bool:
+        if not taken:
+            taken.append("n0")
+            other = booking("mended", nodes=("n0",), phase="Provisioned")
+            spec = structs.replace(other.spec, request=structs.replace(other.spec.request, name="other", uid="other-uid"))
+            world.add(structs.replace(other, spec=spec))
+            world.state.replaced += 1
+        return await before(self, case)
+
+    monkeypatch.setattr(Creator, "_before", meanwhile)
+    await world.turn()
+    assert (taken, world.bookings()) == (["n0"], [])
+    await world.turn()
+    (made,) = world.bookings()
+    assert sorted(each.name for each in made.spec.nodes) == ["n1", "n2", "n3", "n4"]
