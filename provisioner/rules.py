@@ -103,10 +103,11 @@ def shut_out(view: View) -> Step | None:
 
 
 def mark(view: View) -> Step | None:
-    """Taint and label the nodes of the booking that are not, those of its sound machines included."""
+    """Taint and label the nodes of the booking that are not, those of its machines included; none that is another machine or
+    another booking's by now.
+    """
     mine = {node.name for each in view.status.instances if each.state in ("Joined", "Ready") and (node := view.node_of(each))}
-    mine |= {node.name for node in view.spec.nodes}
-    bare = sorted(name for name in mine if name in view.seen.nodes and not view.seen.nodes[name].marked)
+    bare = sorted(name for name in mine | absences.own(view) if not view.seen.nodes[name].marked)
     return Mark(tuple(bare)) if bare else None
 
 

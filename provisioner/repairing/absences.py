@@ -79,6 +79,12 @@ def standing_in(view: View) -> list[str]:
     return [each.name for each, node in nodes if not (node and sound(node) and settled(view, each))]
 
 
+def own(view: View) -> set[str]:
+    """Names of the taken nodes that are there, as the machines that were planned, without keys of others."""
+    nodes = ((each, view.seen.nodes.get(each.name)) for each in view.spec.nodes)
+    return {each.name for each, node in nodes if node and not node.others and not _gone(view, each)}
+
+
 def sound(node: SeenNode) -> bool:
     """Whether it is marked and as promised."""
     return node.marked and node.verdict is Verdict.SOUND
@@ -109,13 +115,14 @@ def _absence(view: View, planned: BookedNode) -> Absence | None:
     in_use = view.seen.consumers.get(node.name, 0) > 0
     if node.verdict is Verdict.SICK and not in_use:
         return Absence(f"is unhealthy: {node.words}")
-    taken = _taken(view, planned, node) if planned.since and not in_use else None
+    free = planned.since or (node.others and not node.touched)
+    taken = _taken(view, planned, node) if free and not in_use else None
     in_doubt = Absence("is not Ready, and the network is in doubt", view.terms.lost, doubt=True) if node.doubted else None
     return taken or in_doubt
 
 
 def _taken(view: View, planned: BookedNode, node: SeenNode) -> Absence | None:
-    """A node that came later was idle when it was chosen: somebody may have been faster."""
+    """A node that came later was idle when it was chosen: somebody may have been faster. Or ours lost our marks to others."""
     if node.others:
         return Absence(f"belongs to booking {', '.join(node.others)}")
     return Absence("was filled before it was marked") if settled(view, planned) and not node.holds else None
