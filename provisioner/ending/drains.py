@@ -7,7 +7,7 @@ end waits for its last pod.
 import math
 from collections.abc import Iterable
 
-from provisioner.steps import Drain, SeenNode, View
+from provisioner.steps import Drain, Notice, SeenNode, View
 
 
 def first(view: View) -> Drain | None:
@@ -36,26 +36,30 @@ def called_off(view: View) -> tuple[str, ...]:
 
 def words(view: View) -> str:
     """What takes nodes of the booking away, and from when on they are emptied; "" if nothing does."""
-    noticed = sorted((node.name, node.notice) for node in view.seen.nodes.values() if node.notice and node.touched)
-    return "; ".join(f"node {name}: {notice.words}" for name, notice in noticed)
+    return "; ".join(f"node {name}: {notice.words}" for name, notice in _told(view))
 
 
 def reason(view: View) -> str:
     """One word for the first of them."""
-    first = min((node.name for node in view.seen.nodes.values() if node.notice and node.touched), default="")
-    notice = view.seen.nodes[first].notice if first else None
-    return notice.reason if notice else ""
+    return next((notice.reason for _, notice in _told(view)), "")
 
 
 def begun(view: View) -> list[str]:
     """The nodes whose drain has begun."""
-    return sorted(node.name for node in _noticed(view))
+    return [name for name, notice in _told(view) if notice.drain <= view.now]
 
 
 def wait(view: View) -> float:
     """Seconds until the next drain begins; infinite if none is announced."""
     moments = [node.notice.drain for node in view.seen.nodes.values() if node.touched and node.notice]
     return min(((each - view.now).total_seconds() for each in moments if each > view.now), default=math.inf)
+
+
+def _told(view: View) -> list[tuple[str, Notice]]:
+    """By name. Of nodes that were given up, and that no pod of the gang is on, nothing is told: they are taken from nobody."""
+    former = {each.name for each in view.spec.former if not view.seen.consumers.get(each.name)}
+    nodes = (node for name, node in sorted(view.seen.nodes.items()) if name not in former and node.touched)
+    return [(node.name, node.notice) for node in nodes if node.notice]
 
 
 def _noticed(view: View) -> Iterable[SeenNode]:

@@ -173,3 +173,13 @@ async def test_pods_are_asked_to_leave_and_those_a_budget_holds_are_named() -> N
     api.asked.clear()
     await empty(api, "n1", {"b"}, home="default")  # type: ignore[arg-type]
     assert sorted(api.asked) == ["team/gone", "team/held-1"]
+
+
+@pytest.mark.parametrize(("pods", "told"), [(0, False), (1, True)], ids=["left by the gang's pods", "with pods of it"])
+def test_nothing_is_told_of_a_node_that_was_given_up_and_that_nobody_uses(pods: int, told: bool) -> None:
+    booked = booking(nodes=("n2",), former=("n1",), status=BookingStatus(phase="Provisioned"))
+    seen = View(booked, Observed(nodes={"n1": NODE}, consumers={"n1": pods}), START)
+    assert (drains.words(seen), drains.reason(seen), drains.begun(seen)) == (
+        (f"node n1: {SPOT.words}", "SpotInterruption", ["n1"]) if told else ("", "", [])
+    )
+    assert drains.due(seen) == Drain(("n1",), everyone=True), "its strangers are asked to leave all the same"
