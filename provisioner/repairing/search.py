@@ -1,6 +1,7 @@
 """Looks for nodes in place of lost ones: the planner on what is free now, one at a time. What it finds is written down first."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -34,7 +35,12 @@ from runtime.logging import get_logger
 Asked = Callable[[str], Accepted | None]
 AGAIN = 30.0
 """Seconds between two looks that found nothing for all."""
+LOOK = 60.0
+"""Seconds after which a look asks the planner no more: well before the step that waits for it is given up (`bookings.TIMEOUT`),
+for a thread can't be stopped.
+"""
 _LONGEST = 300
+_clock = time.monotonic
 _BOOKING = Resource(*BOOKINGS)
 _log = get_logger("search")
 
@@ -156,8 +162,11 @@ class Search:
 def _in_turn(rest: ours.Booking, accepted: Accepted, slots: Sequence[Slot], free: Room, there: list[Place]) -> Found:
     if any(each.placed_by_kueue for each in accepted.gang.pod_sets):
         return Found(reason="Pinned", unfound="Kueue pins its pods to hosts")
-    found, cost = Found(), money(standins.counted(rest.spec).cost_per_hour)
+    found, cost, until = Found(), money(standins.counted(rest.spec).cost_per_hour), _clock() + LOOK
     for slot in slots:
+        if _clock() >= until:
+            found.reason, found.unfound = "TimeOver", found.unfound or "the planner needs longer than a look may take"
+            break
         outcome = _planned(rest, accepted, slot, free, there, cost)
         if isinstance(outcome, Plan):
             free, cost = free.book(outcome, rest.metadata.name), cost + outcome.cost

@@ -526,3 +526,30 @@ async def test_what_would_be_bought_again_where_it_was_changes_no_plan() -> None
     assert (len(here.cloud.orders), here.cloud.errors) == (2, [])
     assert (here.bought, patches) == ({"p/od/h100/z1": 1}, [])
     assert here.state.replaced == 6, "one that stood in, and five orders"
+
+
+async def test_a_look_that_takes_long_keeps_what_it_found_and_goes_on_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that the step gave up on would run on beside the next one's."""
+    names = ("a", "b", "c")
+    here, passed = Losing(stock=0, nodes=names), [0.0]
+    for name in names:
+        here.node(name)
+    await here.until("Provisioned")
+    here.api.put("workloads", fake_api.workload("QuotaReserved", "Admitted"))
+    for name in names:
+        here.api.remove("nodes", name)
+        here.node(f"{name}2")
+
+    def slowly(*asked: Any) -> Any:
+        passed[0] += search.LOOK / 2
+        return plan(*asked)
+
+    monkeypatch.setattr(search, "plan", slowly)
+    monkeypatch.setattr(search, "_clock", lambda: passed[0])
+    while here.taken == list(names):
+        await here.turn()
+    assert here.taken == ["c", "a2", "b2"]
+    assert passed[0] == search.LOOK
+    await here.run(120)
+    assert here.taken == ["a2", "b2", "c2"]
+    assert here.condition() == ("False", "all nodes are there")
