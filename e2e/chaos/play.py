@@ -17,6 +17,9 @@ PERIOD = 0.7
 PATIENCE = 400.0
 """Seconds for which a gang is looked after; one that doesn't run by then is the judge's business."""
 
+IN_TIME = 150.0
+"""Seconds within which a gang must run to lose a machine: the end of a run shall not wait for repairs that begin late."""
+
 
 class Watcher(threading.Thread):
     """Shows the ledger the cluster; a look that fails is left out whole."""
@@ -96,7 +99,8 @@ class Users(threading.Thread):
         if self._ledger.excuse(gang.name):
             self._give_up(gang, life)
             return None
-        if gang.fate in ("runs", "impossible") or life.finished is not None:
+        late = gang.fate == "machine" and self._run.now > gang.at + IN_TIME
+        if gang.fate in ("runs", "impossible") or life.finished is not None or late:
             return None
         if gang.fate == "cancelled" or len(life.running) == gang.nodes:
             return None if self._meet(gang, life) else self._run.now + 1
