@@ -92,10 +92,12 @@ def _second_look(workload: Workload, own: Sequence[AdmissionCheckState]) -> Push
     """A check of ours failed under a quota that then went without an eviction, as it does when the queue is put on hold
     (v0.17.0, workload_controller.go reconcileOnClusterQueueActiveState). If that was resumed while we were away, Kueue has passed
     over the workload. As after an eviction it is told that the workload waits for its backoff: it requeues it then, at once where
-    none is noted. While the condition is False for whatever reason, it has a look of its own ahead.
+    none is noted. While the condition is False for whatever reason, it has a look of its own ahead. One that is about to be
+    deactivated is for Kueue to end.
     """
     requeued = workload.condition("Requeued")
-    if not any(each.state in FAILING for each in own) or (requeued and requeued.status == "False"):
+    ahead = (requeued and requeued.status == "False") or workload.is_true("DeactivationTarget")
+    if ahead or not any(each.state in FAILING for each in own):
         return None
     changes, message = _put_back(workload, own), "The attempt failed, and its quota is gone: it is tried again"
     return Push("Requeued", "AdmissionCheck", message, "corral-admission-reset", "CheckReset", changes, value=False)

@@ -155,6 +155,7 @@ def test_kueue_looks_again_at_what_it_passed_over_while_we_were_away(
         ),
         pytest.param(waiting(own=LEFT, conditions=(condition("Finished"),)), id="finished"),
         pytest.param(waiting(own=LEFT, conditions=(), active=False), id="not active"),
+        pytest.param(waiting(own=LEFT, conditions=(condition("DeactivationTarget"),)), id="about to be deactivated"),
         pytest.param(waiting(own=entry(state="Ready"), conditions=()), id="Ready is not passed over"),
         pytest.param(waiting(own=entry(), conditions=()), id="Pending"),
     ],
