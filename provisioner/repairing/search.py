@@ -123,11 +123,11 @@ class Search:
             found = (
                 await self._found(booking, asked, slots)
                 if asked
-                else Found(reason="Unknown", unfound="its request is not known any more")
+                else Found(reason="unknown", unfound="its request is not known any more")
             )
         except Exception as error:
             _log.exception("nothing could be looked for in place of lost nodes", booking=name)
-            found = Found(reason="Fault", unfound=f"the planner failed on it: {error!r:.200}")
+            found = Found(reason="fault", unfound=f"the planner failed on it: {error!r:.200}")
         finally:
             self._next[name] = asyncio.get_running_loop().time() + AGAIN
         self._note(name, found)
@@ -161,11 +161,11 @@ class Search:
 
 def _in_turn(rest: ours.Booking, accepted: Accepted, slots: Sequence[Slot], free: Room, there: list[Place]) -> Found:
     if any(each.placed_by_kueue for each in accepted.gang.pod_sets):
-        return Found(reason="Pinned", unfound="Kueue pins its pods to hosts")
+        return Found(reason="pinned", unfound="Kueue pins its pods to hosts")
     found, cost, until = Found(), money(standins.counted(rest.spec).cost_per_hour), _clock() + LOOK
     for slot in slots:
         if _clock() >= until:
-            found.reason, found.unfound = "TimeOver", found.unfound or "the planner needs longer than a look may take"
+            found.reason, found.unfound = "time is over", found.unfound or "the planner needs longer than a look may take"
             break
         outcome = _planned(rest, accepted, slot, free, there, cost)
         if isinstance(outcome, Plan):
@@ -179,7 +179,7 @@ def _in_turn(rest: ours.Booking, accepted: Accepted, slots: Sequence[Slot], free
 
 def _told(outcome: Shortfall | Undecidable) -> tuple[str, str]:
     if isinstance(outcome, Undecidable):
-        return "Undecidable", "; ".join(outcome.reasons)
+        return "undecidable", "; ".join(outcome.reasons)
     return "LimitExceeded" if "LimitExceeded" in outcome.message else outcome.reason, outcome.message
 
 
