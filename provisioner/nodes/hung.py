@@ -19,7 +19,7 @@ from provisioner import live
 from provisioner.clouds.base import InstanceState
 from provisioner.ending.disruption import is_stranger
 from provisioner.state import State
-from provisioner.view import selecting
+from provisioner.view import selecting, selects
 from runtime import metrics
 from runtime.client import Client
 from runtime.errors import NotFound
@@ -91,7 +91,8 @@ async def use(client: Client, state: State, name: str, now: datetime) -> Use:
 
 def alarm(state: State, pool: str, now: datetime) -> str:
     """Why nothing is concluded from the silence of nodes of this pool, "" if there is no doubt or none is silent."""
-    nodes = [node for node in state.nodes.values() if pool in selecting(node, state.pools.values())]
+    chosen = state.pool(pool)
+    nodes = [node for node in state.nodes.values() if chosen and selects(chosen, node.metadata.labels)]
     unready = sorted(node.metadata.name for node in nodes if not node.ready)
     if not too_many(len(unready), len(nodes)) or not any(silent(node, now, SOON) for node in nodes):
         return ""
