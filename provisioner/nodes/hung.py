@@ -14,12 +14,13 @@ from datetime import datetime
 from enum import Enum, auto
 
 from kube import core
+from kube.pools import selects
 from kube.times import instant, length
 from provisioner import live
 from provisioner.clouds.base import InstanceState
 from provisioner.ending.disruption import is_stranger
 from provisioner.state import State
-from provisioner.view import selecting, selects
+from provisioner.view import selecting
 from runtime import metrics
 from runtime.client import Client
 from runtime.errors import NotFound
