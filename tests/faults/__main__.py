@@ -61,7 +61,7 @@ def tell(outcome: Outcome) -> None:
 def sweep(todo: list[list[Play]], options: argparse.Namespace) -> Report:
     found, began, written = Report(), time.monotonic(), 0.0
     total = sum(map(len, todo))
-    asked = {name: getattr(options, name) for name in ("runs", "seed", "most", "call")}
+    asked = {name: getattr(options, name) for name in ("runs", "seed", "most", "call", "part")}
     asked["scenes"] = options.scene or sorted(SCENES)
     for outcomes in played(todo, options.processes):
         for outcome in outcomes:
@@ -88,12 +88,15 @@ def main() -> int:
     parser.add_argument(
         "--call", default="", help="single faults at calls whose name begins with this alone, as in 'cloud launch'"
     )
+    parser.add_argument("--part", default="1/1", help="of the plays of all scenes: 2/4 is the second quarter")
     parser.add_argument("--out", type=Path, help="file for the counts, as JSON; beside it a page of the same name, .md")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     settle()
     alone = itertools.chain.from_iterable(singles(scene, options.most, options.call) for scene in options.scene or sorted(SCENES))
-    found = sweep([*batches(alone), *batches(combinations(options.runs, options.seed))], options)
+    todo = [*batches(alone), *batches(combinations(options.runs, options.seed))]
+    number, parts = map(int, options.part.split("/"))
+    found = sweep(todo[number - 1 :: parts], options)
     print(found)
     return 1 if found.broken else 0
 

@@ -68,7 +68,7 @@ def write(path: Path, figures: Mapping[str, Any]) -> None:
 def _page(figures: Mapping[str, Any]) -> str:
     rate = figures["runs"] / max(1, figures["seconds"])
     asked = figures["asked"]
-    command = f"python -m tests.faults --runs {asked['runs']} --seed {asked['seed']}"
+    command = f"python -m tests.faults --runs {asked['runs']} --seed {asked['seed']} --part {asked['part']}"
     counts = " ".join(f"{name}={figures[name]}" for name in ("calls", "faults", "runs", "broken"))
     played = f"{figures['singles']} single faults and {figures['combinations']} pairs and triples in {figures['seconds']} s"
     lines = [
