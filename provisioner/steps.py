@@ -13,6 +13,7 @@ from capacity.model import CapacityType
 from kube.ours import BookedInstance, BookedPurchase, Booking, BookingSpec, BookingStatus
 from kube.times import instant
 from provisioner.clouds.base import Instance
+from provisioner.ending.notices import Notice
 from provisioner.repairing.slots import Sought, StandIn
 
 LIVE = ("Launched", "Joined", "Ready")
@@ -52,16 +53,6 @@ class Verdict(StrEnum):
     SHORT = "Short"  # all else is up, but devices or room are fewer than planned
     SICK = "Sick"  # its health conditions say that it is broken
     WRONG = "Wrong"  # another zone or domain than planned: no waiting will mend it
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A machine will end, or be disturbed, at `ends`; from `drain` on its node is closed and its pods are asked to leave."""
-
-    reason: str
-    words: str
-    drain: datetime
-    ends: datetime
 
 
 @dataclass(frozen=True, slots=True)

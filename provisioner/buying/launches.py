@@ -14,7 +14,7 @@ from capacity.requirements import Taint
 from kube.ours import BookedInstance, BookedPurchase, Booking, BookingSpec, BookingStatus, Launch
 from kube.pools import POOL_LABEL
 from kube.times import stamp
-from provisioner.clouds.base import CloudError, ErrorKind, Instance, InstanceState, Order
+from provisioner.clouds.base import CloudError, ErrorKind, Instance, Order
 from provisioner.nodes import marks
 from provisioner.state import (
     BOOKED,
@@ -35,7 +35,6 @@ REPEATABLE = frozenset({ErrorKind.UNKNOWN, ErrorKind.THROTTLED})
 """Failures that leave a launch Pending: it is looked up, then repeated with the same token."""
 
 _SCARCE_FIRST = ("reserved", "capacity-block", "on-demand")
-_DEAD = (InstanceState.STOPPING, InstanceState.TERMINATED)
 
 
 def token(spec: BookingSpec, purchase: str, number: int) -> str:
@@ -188,7 +187,7 @@ def new_instance(found: Instance, purchase: str, launch: Launch | None, now: dat
     return BookedInstance(
         id=found.id,
         purchase=purchase,
-        state="Gone" if found.state in _DEAD else "Launched",
+        state="Gone" if found.state.ending else "Launched",
         provider_id=found.provider_id,
         since=stamp(now),
         token=found.token,

@@ -106,6 +106,11 @@ class InstanceState(StrEnum):
     STOPPING = "shutting-down"
     TERMINATED = "terminated"
 
+    @property
+    def ending(self) -> bool:
+        """Whether it runs nothing any more, or soon won't."""
+        return self in (InstanceState.STOPPING, InstanceState.TERMINATED)
+
 
 @dataclass(frozen=True, slots=True)
 class Order:

@@ -7,7 +7,8 @@ end waits for its last pod.
 import math
 from collections.abc import Iterable
 
-from provisioner.steps import Drain, Notice, SeenNode, View
+from provisioner.ending.notices import Notice
+from provisioner.steps import Drain, SeenNode, View
 
 
 def first(view: View) -> Drain | None:
@@ -46,7 +47,7 @@ def reason(view: View) -> str:
 
 def begun(view: View) -> list[str]:
     """The nodes whose drain has begun."""
-    return [name for name, notice in _told(view) if notice.drain <= view.now]
+    return [name for name, notice in _told(view) if notice.begun(view.now)]
 
 
 def wait(view: View) -> float:
@@ -63,7 +64,7 @@ def _told(view: View) -> list[tuple[str, Notice]]:
 
 
 def _noticed(view: View) -> Iterable[SeenNode]:
-    return (node for node in view.seen.nodes.values() if node.touched and node.notice and node.notice.drain <= view.now)
+    return (node for node in view.seen.nodes.values() if node.touched and node.notice and node.notice.begun(view.now))
 
 
 def _announced(view: View) -> list[str]:

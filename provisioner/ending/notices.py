@@ -1,11 +1,25 @@
 """From what the clouds announce to notices: maintenance, spot interruptions, and the end of prepaid capacity. Pure."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from kube import ours
 from kube.times import clock, seconds
 from provisioner.clouds.base import Announcement, Instance, Reservation
-from provisioner.steps import Notice
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A machine will end, or be disturbed, at `ends`; from `drain` on its node is closed and its pods are asked to leave."""
+
+    reason: str
+    words: str
+    drain: datetime
+    ends: datetime
+
+    def begun(self, now: datetime) -> bool:
+        """Whether the drain has."""
+        return self.drain <= now
 
 
 def notice(machine: Instance, pool: ours.CapacityPool | None, reservation: Reservation | None, now: datetime) -> Notice | None:

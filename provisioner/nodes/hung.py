@@ -17,7 +17,6 @@ from kube import core
 from kube.pools import selects
 from kube.times import instant, length
 from provisioner import live
-from provisioner.clouds.base import InstanceState
 from provisioner.ending.disruption import is_stranger
 from provisioner.state import State
 from provisioner.view import selecting
@@ -119,7 +118,7 @@ def _unready_since(node: core.Node) -> datetime | None:
 
 def _ended(state: State, node: core.Node) -> bool:
     machines = (known.machine(node.spec.provider_id) for known in state.known.values())
-    return any(each and each.state in (InstanceState.STOPPING, InstanceState.TERMINATED) for each in machines)
+    return any(each and each.state.ending for each in machines)
 
 
 def _told(pod: core.Pod, now: datetime) -> bool:

@@ -12,13 +12,14 @@ from provisioner.buying import launches
 from provisioner.clouds.base import Instance
 from provisioner.ending import notices
 from provisioner.ending.disruption import is_checkup, is_stranger
+from provisioner.ending.notices import Notice
 from provisioner.nodes import checkups, hung, marks, verify
 from provisioner.nodes.health import ailment, lost_devices
 from provisioner.planning.daemons import ready_on
 from provisioner.repairing import transfer
 from provisioner.repairing.transfer import Grip
 from provisioner.state import BOOKED, QUARANTINED_LABEL, State
-from provisioner.steps import Notice, SeenNode, Verdict
+from provisioner.steps import SeenNode, Verdict
 
 NODES_BY_PROVIDER = "provider"
 

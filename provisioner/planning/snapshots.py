@@ -9,7 +9,7 @@ from capacity.model import Bystander, Node, PodSet, ReservationUse, Running, Sna
 from kube import core, ours
 from kube.times import clock
 from provisioner.buying.limits import budgets, shared
-from provisioner.clouds.base import Instance, InstanceState, Reservation
+from provisioner.clouds.base import Instance, Reservation
 from provisioner.ending.closing import closed
 from provisioner.nodes.health import ailment
 from provisioner.nodes.marks import bookings_on
@@ -148,7 +148,7 @@ def _unfit(node: core.Node, there: tuple[core.Pod, ...], pool: ours.CapacityPool
 
 
 def _going(node: core.Node, machine: Instance | None) -> bool:
-    if machine and (machine.announced or machine.state in (InstanceState.STOPPING, InstanceState.TERMINATED)):
+    if machine and (machine.announced or machine.state.ending):
         return True
     return node.metadata.deletion_timestamp is not None
 

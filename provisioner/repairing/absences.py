@@ -152,7 +152,7 @@ def _well(view: View, node: SeenNode) -> bool:
 
 
 def _leaving(view: View, node: SeenNode) -> bool:
-    return node.notice is not None and node.notice.drain <= view.now
+    return node.notice is not None and node.notice.begun(view.now)
 
 
 def _former(view: View) -> Iterator[SeenNode]:

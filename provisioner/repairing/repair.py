@@ -87,7 +87,7 @@ def doubted(view: View) -> list[str]:
 def _ending(view: View, each: BookedInstance) -> str:
     """What takes the machine away, once its drain has begun."""
     node = view.node_of(each)
-    return node.notice.words if node and node.notice and node.notice.drain <= view.now else ""
+    return node.notice.words if node and node.notice and node.notice.begun(view.now) else ""
 
 
 def _allowed(view: View, each: BookedInstance) -> int:

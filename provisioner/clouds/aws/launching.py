@@ -79,7 +79,7 @@ class Launcher:
         found = machines.launched(answer, order, launch, site)
         if not found:
             raise _none(launch.op, answer)
-        if all(each.state in machines.ENDED for each in found):
+        if all(each.state.ending for each in found):
             raise CloudError(ErrorKind.NOT_FOUND, f"the machines of token {order.token} were terminated")
         return found
 

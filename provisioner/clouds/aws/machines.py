@@ -22,7 +22,6 @@ runs, and isn't as ordered. EC2 stops those whose hosts it retires (EC2 User Gui
 
 _OVER = ("[Completed]", "[Canceled]")
 """How the description of an event begins that is over (EC2 User Guide, "Scheduled events for your instances")."""
-ENDED = (InstanceState.STOPPING, InstanceState.TERMINATED)
 
 
 def provider_id(zone: str, identity: str) -> str:

@@ -13,9 +13,9 @@ from provisioner import rules
 from provisioner.clouds.base import Announcement, Instance, InstanceState, Reservation
 from provisioner.ending import drains
 from provisioner.ending.evictions import empty
-from provisioner.ending.notices import notice
+from provisioner.ending.notices import Notice, notice
 from provisioner.nodes.health import ailment
-from provisioner.steps import Drain, Notice, Observed, SeenNode, View, Wait
+from provisioner.steps import Drain, Observed, SeenNode, View, Wait
 from runtime.errors import NotFound, TooManyRequests
 from tests.provisioner import make
 from tests.provisioner.fake_api import Api, pod

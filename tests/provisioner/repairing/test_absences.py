@@ -8,10 +8,11 @@ import pytest
 
 from kube.ours import BookingStatus
 from kube.times import stamp
+from provisioner.ending.notices import Notice
 from provisioner.nodes import marks
 from provisioner.nodes.inspecting import Inspector
 from provisioner.repairing import absences
-from provisioner.steps import Notice, Observed, SeenNode, Verdict, View
+from provisioner.steps import Observed, SeenNode, Verdict, View
 from tests.provisioner import fake_api
 from tests.provisioner.fake_api import START, Api
 from tests.provisioner.world import booking

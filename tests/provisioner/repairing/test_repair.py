@@ -9,8 +9,9 @@ from msgspec import structs
 
 from kube.ours import BookedInstance, BookingStatus, Launch
 from kube.times import stamp
+from provisioner.ending.notices import Notice
 from provisioner.repairing.repair import discarded, why_bad
-from provisioner.steps import Notice, Observed, Owner, SeenNode, Verdict, View
+from provisioner.steps import Observed, Owner, SeenNode, Verdict, View
 from tests.provisioner.world import START, booking, purchase
 
 AT = stamp(START)
