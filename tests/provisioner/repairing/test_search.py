@@ -191,7 +191,8 @@ async def test_a_node_that_hangs_is_kept_out_when_it_was_replaced_and_set_free_a
     assert KEY not in here.api.of("nodes", "a").metadata.labels
 
 
-async def test_a_node_that_vanished_was_replaced_and_comes_back_with_its_marks_is_set_free() -> None:
+async def vanished() -> tuple[Losing, dict[str, Any]]:
+    """A gang whose node went, with another in its place; and the node as it was."""
     here = Losing(nodes=("a",))
     here.node("a")
     await here.until("Provisioned")
@@ -199,6 +200,11 @@ async def test_a_node_that_vanished_was_replaced_and_comes_back_with_its_marks_i
     here.node("b")
     here.api.remove("nodes", "a")
     await here.run(LOST)
+    return here, marked
+
+
+async def test_a_node_that_vanished_was_replaced_and_comes_back_with_its_marks_is_set_free() -> None:
+    here, marked = await vanished()
     assert here.taken == ["b"]
 
     here.api.put("nodes", marked)
@@ -210,13 +216,7 @@ async def test_a_node_that_vanished_was_replaced_and_comes_back_with_its_marks_i
 
 
 async def test_one_that_comes_back_without_its_kubelet_is_kept_out() -> None:
-    here = Losing(nodes=("a",))
-    here.node("a")
-    await here.until("Provisioned")
-    marked = here.api.objects["nodes", "", "a"]
-    here.node("b")
-    here.api.remove("nodes", "a")
-    await here.run(LOST)
+    here, marked = await vanished()
 
     here.api.put("nodes", {**marked, "status": {**marked["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}})
     await here.run(120)
