@@ -35,7 +35,7 @@ DONE_BUT = ("500-done",)
 SLOW = ("slow",)
 """Done, and answered seconds later."""
 ODD = ("empty",)
-"""One list without anything on it, as if all were well."""
+"""One list without anything on it, as if all were well; what watches from its version is told a minute later to list again."""
 STREAMS = ("cut", "410", "500", "403", "lag", "silent", "bare")
 """Of a watch: cut after the first events, told to list again, refused, seconds behind, without a sign of life, and a first list
 without anything on it, which is put right a minute later."""

@@ -26,6 +26,11 @@ SCRIPTS = (
         [("api get bookings", 33, "404")],
         id="a 404 of a server that does not serve bookings has one forgotten",
     ),
+    pytest.param(
+        "paged",
+        [("api list capacitypools", 1, "empty")],
+        id="a first page without the pools is believed for a minute, not for ever",
+    ),
 )
 
 

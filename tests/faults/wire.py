@@ -31,7 +31,7 @@ RUNS_ON = {"runs-on": 30.0, "runs-on-long": 240.0}
 READING = re.compile("api (get|list|watch) |cloud (inventory|instances)|.* leases$")
 READ, WRITE = DEFAULT_TIMEOUTS.read, DEFAULT_TIMEOUTS.launch
 BEHIND, MISLED = 5.0, 60.0
-"""Seconds that a lagging watch is late, and for which a bare list is believed."""
+"""Seconds that a lagging watch is late, and for which a first list without anything on it is believed."""
 
 
 class Process:
@@ -116,6 +116,7 @@ class Wire:
 
     def __init__(self, server: Server, process: Process) -> None:
         self._server, self._process = server, process
+        self._lies: set[tuple[str, str]] = set()  # kind and version of lists that told of nothing
 
     async def send(self, request: Request) -> Reply:
         at = Address(request.path)
@@ -129,12 +130,19 @@ class Wire:
         if kind == "500-done":
             return Reply(500, status(500, "InternalError", "etcdserver: request timed out"))
         if kind == "empty":
-            return Reply(200, b'{"kind":"List","metadata":{"resourceVersion":"%d"},"items":[]}' % self._server.objects.version)
+            version = self._server.objects.version
+            self._lies.add((at.plural, str(version)))
+            return Reply(200, b'{"kind":"List","metadata":{"resourceVersion":"%d"},"items":[]}' % version)
         return reply
 
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
-        kind = self._process.script.strikes(f"api watch {Address(path).plural}")
+        plural = Address(path).plural
+        kind = self._process.script.strikes(f"api watch {plural}")
         await asyncio.sleep(LATENCY)
+        if (plural, query.get("resourceVersion", "")) in self._lies:
+            await asyncio.sleep(MISLED)
+            yield FORGOTTEN
+            return
         if kind in ("500", "403"):
             raise from_response(int(kind), status(int(kind), STATUSES[kind], "the server says so"))
         seen = 0
