@@ -11,7 +11,7 @@ from e2e.controlplane.cluster import ControlPlaneError
 from e2e.scenario import Scenario, condition, until
 from e2e.stack import NAMESPACE
 from kube.resources import JOBS, PODS
-from provisioner.ending.disruption import CHECKUP, node_digest
+from provisioner.nodes import checkups
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.timeout(600)
@@ -44,7 +44,7 @@ def set_up(corner: Scenario, *, runs: int, timeout: str = "1m", security: Json |
 def checks(corner: Scenario) -> dict[str, Json]:
     """The Jobs of the gang's health checks, by node."""
     booking = corner.bookings()[0]
-    selector = f"corral.dev/booking={booking['metadata']['name']},{CHECKUP}"
+    selector = f"corral.dev/booking={booking['metadata']['name']},{checkups.CHECKUP}"
     found = corner.api.call("GET", path(JOBS, NAMESPACE), labelSelector=selector).body["items"]
     return {job["spec"]["template"]["spec"]["nodeName"]: job for job in found}
 
@@ -194,10 +194,10 @@ def test_a_pod_that_bears_our_label_is_a_users_all_the_same(corner: Scenario) ->
     corner.job("gang", 1, seconds=2)
     until(lambda: corner.workload("gang") and condition(corner.workload("gang"), "Finished"), what="the gang is over")
     [machine] = corner.alive()
-    work = f"b-{node_digest(machine['node'])}"
+    work = checkups.name("b", machine["node"])
     pod = {"schedulerName": "the-test", "restartPolicy": "Never", "containers": [{"name": "c", "image": "c"}]}
-    notes = {"annotations": {"e2e.corral.dev/run-seconds": "3600"}, "labels": {CHECKUP: "true"}}
-    meta = {"name": work, "namespace": corner.namespace, "labels": {CHECKUP: "true"}}
+    notes = {"annotations": {"e2e.corral.dev/run-seconds": "3600"}, "labels": {checkups.CHECKUP: "true"}}
+    meta = {"name": work, "namespace": corner.namespace, "labels": {checkups.CHECKUP: "true"}}
     spec = {"template": {"metadata": notes, "spec": pod}}
     corner.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
     [made] = until(lambda: corner.pods(work), what="its pod is there")

@@ -10,10 +10,10 @@ from kube import autoscaling, core, kueue, ours, resources, storage
 from provisioner import bookings, waking
 from provisioner.buying.backoff import Backoffs
 from provisioner.clouds.registry import Clouds
-from provisioner.ending.disruption import CHECKUP
 from provisioner.ending.pace import Pace
 from provisioner.ending.reaper import Reaper
 from provisioner.ending.scalein import ScaleInLoop
+from provisioner.nodes.checkups import CHECKUP
 from provisioner.pools import PoolReconciler
 from provisioner.requests import ALL, Planner
 from provisioner.settings import ProvisionerSettings

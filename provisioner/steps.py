@@ -17,6 +17,10 @@ from provisioner.ending.notices import Notice
 from provisioner.repairing.slots import Sought, StandIn
 
 LIVE = ("Launched", "Joined", "Ready")
+LOST = 300
+"""Seconds that a node must be not Ready before it is given up under its pods; Kubernetes evicts them after the same time
+(tolerationSeconds of the DefaultTolerationSeconds admission plugin).
+"""
 BEFORE = ("Marking", "Launching", "Joining")
 ENDED = ("Released", "Failed")
 
@@ -124,17 +128,16 @@ class Terms:
 
     `settle`: from taint to second look, for bindings that were under way. `short_grace`: how long a node may lack devices when
     all else is up. `absent`: how long lists must lack a running machine before it counts as gone, `absent_ending` one that was
-    told to end. `lost`: how long a node must be not Ready under its pods before it is replaced; Kubernetes evicts them after the
-    same time (tolerationSeconds of the DefaultTolerationSeconds admission plugin). `lost_call`: how long a call without an answer
-    may still have an effect. `offer`: how long nodes of a booking that is over are offered to gangs that wait. `retention`: how
-    long an ended booking is kept to be read.
+    told to end. `lost`: how long a node must be not Ready under its pods before it is replaced. `lost_call`: how long a call
+    without an answer may still have an effect. `offer`: how long nodes of a booking that is over are offered to gangs that wait.
+    `retention`: how long an ended booking is kept to be read.
     """
 
     settle: int = 2
     short_grace: int = 30
     absent: int = 120
     absent_ending: int = 30
-    lost: int = 300
+    lost: int = LOST
     lost_call: int = 120
     retention: int = 60
     offer: int = 3

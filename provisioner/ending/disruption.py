@@ -5,15 +5,13 @@ The annotations are those that users of other autoscalers know: `karpenter.sh/do
 Autoscaler), and one of our own for both.
 """
 
-import hashlib
 from collections.abc import Mapping
 
 from kube import core
 from kube.levels import DO_NOT_DISRUPT
 from provisioner.nodes import marks
+from provisioner.nodes.checkups import is_checkup
 
-CHECKUP = "corral.dev/health-check"
-"""Label of the Jobs that check a node's health, and of their pods; these may be ended with the node."""
 _HOLDS_POD = (
     (DO_NOT_DISRUPT, "true"),
     ("karpenter.sh/do-not-disrupt", "true"),
@@ -22,21 +20,6 @@ _HOLDS_POD = (
 _HOLDS_NODE = ((DO_NOT_DISRUPT, "true"), *marks.GUARD_ANNOTATIONS.items())
 _REMADE = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds whose pods come back elsewhere and lose nothing by it. A Job's pod loses its work; nobody makes a bare pod again."""
-
-
-def node_digest(node: str) -> str:
-    """Ends the name of each health check's Job for the node."""
-    return hashlib.sha256(node.encode()).hexdigest()[:10]
-
-
-def is_checkup(pod: core.Pod, home: str) -> bool:
-    """Whether a health check of ours runs in it: in the provisioner's own namespace `home`, by the Job that was made for its
-    node. The label alone can be set by anybody, on a pod that must not be ended.
-    """
-    made = f"-{node_digest(pod.spec.node_name)}"
-    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
-    by_job = owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job") and owner.name.endswith(made)
-    return by_job and pod.metadata.namespace == home and CHECKUP in pod.metadata.labels
 
 
 def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset(), *, home: str) -> bool:

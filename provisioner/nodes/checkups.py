@@ -6,6 +6,7 @@ But the kubelet refuses a pod whose selector or affinity its node doesn't match,
 node: the Job makes another (docs of Kubernetes, "Pod failure policy").
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import groupby
@@ -14,13 +15,14 @@ from typing import Any
 from kube import core, ours
 from kube.resources import JOBS
 from kube.times import seconds
-from provisioner.ending.disruption import CHECKUP, node_digest
 from provisioner.nodes.refusals import remedy
 from provisioner.state import TAG_BOOKING, State
 from runtime.client import Client, Resource
 from runtime.errors import AlreadyExists, ApiError, TransportError
 from runtime.logging import get_logger
 
+CHECKUP = "corral.dev/health-check"
+"""Label of the Jobs that check a node's health, and of their pods; these may be ended with the node."""
 TTL = 86_400
 """Seconds that an ended Job can be looked at; longer than any booking waits for its nodes."""
 _PLACING = ("nodeSelector", "affinity", "topologySpreadConstraints", "schedulingGates")
@@ -29,9 +31,23 @@ _KUBERNETES = "node.kubernetes.io/"
 _log = get_logger("checkups")
 
 
+def _digest(node: str) -> str:
+    return hashlib.sha256(node.encode()).hexdigest()[:10]
+
+
 def name(booking: str, node: str) -> str:
     """The same for the same booking and node: what was made already is not made again."""
-    return f"{booking}-{node_digest(node)}"
+    return f"{booking}-{_digest(node)}"
+
+
+def is_checkup(pod: core.Pod, home: str) -> bool:
+    """Whether a health check of ours runs in it: in the provisioner's own namespace `home`, by the Job that was made for its
+    node. The label alone can be set by anybody, on a pod that must not be ended.
+    """
+    made = f"-{_digest(pod.spec.node_name)}"
+    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+    by_job = owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job") and owner.name.endswith(made)
+    return by_job and pod.metadata.namespace == home and CHECKUP in pod.metadata.labels
 
 
 def job(

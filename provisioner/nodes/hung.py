@@ -19,6 +19,7 @@ from kube.times import instant, length
 from provisioner import live
 from provisioner.ending.disruption import is_stranger
 from provisioner.state import State
+from provisioner.steps import LOST
 from provisioner.view import selecting
 from runtime import metrics
 from runtime.client import Client
@@ -26,8 +27,6 @@ from runtime.errors import NotFound
 
 LONG = 1800
 """Seconds that a node must be not Ready without interruption."""
-SOON = 300
-"""Seconds after which others would give a node up that is not Ready (`Terms.lost`)."""
 JOINING = 60
 """Seconds from the Node's creation: one that is not Ready since then never was."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -94,7 +93,7 @@ def alarm(state: State, pool: str, now: datetime) -> str:
     chosen = state.pool(pool)
     nodes = [node for node in state.nodes.values() if chosen and selects(chosen, node.metadata.labels)]
     unready = sorted(node.metadata.name for node in nodes if not node.ready)
-    if not too_many(len(unready), len(nodes)) or not any(silent(node, now, SOON) for node in nodes):
+    if not too_many(len(unready), len(nodes)) or not any(silent(node, now, LOST) for node in nodes):
         return ""
     return (
         f"{len(unready)} of {len(nodes)} nodes are not Ready, such as {', '.join(unready[:3])}: none is given up for that, and "

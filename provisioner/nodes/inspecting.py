@@ -11,7 +11,7 @@ from kube import core, nodes, ours
 from provisioner.buying import launches
 from provisioner.clouds.base import Instance
 from provisioner.ending import notices
-from provisioner.ending.disruption import is_checkup, is_stranger
+from provisioner.ending.disruption import is_stranger
 from provisioner.ending.notices import Notice
 from provisioner.nodes import checkups, hung, marks, verify
 from provisioner.nodes.health import ailment, lost_devices
@@ -166,7 +166,7 @@ class Inspector:
 
 
 def _of_ours(pod: core.Pod, home: str, mine: frozenset[str]) -> bool:
-    return is_checkup(pod, home) or bool(mine & marks.bookings_on(pod.spec.node_selector))
+    return checkups.is_checkup(pod, home) or bool(mine & marks.bookings_on(pod.spec.node_selector))
 
 
 def _new(booking: ours.Booking, node: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from kube import core
 from kube.meta import decode
-from provisioner.ending.disruption import is_checkup, is_stranger
+from provisioner.ending.disruption import is_stranger
 from provisioner.nodes import checkups
 
 HOME = "corral-system"
@@ -37,5 +37,5 @@ def pod(namespace: str = HOME, node: str = "n1", label: str = "corral.dev/health
     ],
 )
 def test_the_label_alone_makes_no_health_check(found: core.Pod, checkup: bool) -> None:
-    assert is_checkup(found, HOME) is checkup
+    assert checkups.is_checkup(found, HOME) is checkup
     assert is_stranger(found, home=HOME) is not checkup
