@@ -3,12 +3,14 @@
 import re
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import lru_cache
 
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)", re.ASCII)
 _SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
 _CENTURY = 36525 * 86400
 
 
+@lru_cache(maxsize=1024)  # the same few of policies and pools at each look
 def seconds(text: str) -> int:
     """Whole seconds of a Go duration, rounded down: `seconds("1h30m") == 5400`. Raises ValueError for anything else.
 
@@ -20,6 +22,7 @@ def seconds(text: str) -> int:
     return min(_CENTURY, int(sum(Fraction(number) * _SECONDS[unit] for number, unit in parts)))
 
 
+@lru_cache(maxsize=4096)  # the same of conditions at each look
 def instant(text: str) -> datetime:
     """The instant that an RFC 3339 text names, fractions of a second kept. Raises ValueError for anything else."""
     parsed = datetime.fromisoformat(text)
