@@ -1,8 +1,8 @@
 """On-demand money of the UTC day: committed when a machine is ordered, for the hours that are left of the day, and given back for
 what is left when it is gone.
 
-A booking that is deleted is settled into a sum, which the pool's status keeps over restarts. Machines that stay idle after their
-booking keep what it had committed for its last day and count whole days from then on.
+A booking that is deleted is settled, and the pool's status keeps the sum of the day over restarts. Machines that stay idle after
+their booking keep what it had committed for its last day and count whole days from then on.
 """
 
 from collections.abc import Iterable
@@ -63,27 +63,35 @@ def _end(machine: ours.BookedInstance, now: datetime) -> datetime:
     return min(end, instant(machine.since)) if machine.state in _GONE and machine.since else end
 
 
-Sums = dict[str, tuple[datetime, int]]  # pool -> day, micro-dollars
+Sums = dict[str, tuple[datetime, int]]  # pool (or UID of a booking) -> day, micro-dollars
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What no booking that is there accounts for: `settled` bookings that are gone, and machines that were `idle` at midnight."""
+    """What no booking that is there accounts for: what was `settled` before this process counted, bookings that it saw `gone` by
+    pool and UID, and machines that were `idle` at midnight.
+    """
 
     settled: Sums = field(default_factory=dict)
+    gone: dict[str, Sums] = field(default_factory=dict)
     idle: Sums = field(default_factory=dict)
 
     def settle(self, booking: ours.Booking, now: datetime) -> None:
-        """Takes over the sum of a booking that was deleted."""
-        for pool in {purchase.pool for purchase in booking.spec.purchases}:
-            self._add(pool, committed(booking, pool, now), now)
+        """Takes over the sum of a booking that was deleted. One that comes back, after an odd list, counts for itself again."""
+        day = day_start(now)
+        for pool in {purchase.pool for purchase in booking.spec.purchases if purchase.capacity_type == "on-demand"}:
+            today = {uid: each for uid, each in self.gone.get(pool, {}).items() if each[0] == day}
+            self.gone[pool] = {**today, booking.metadata.uid: (day, committed(booking, pool, now))}
 
     def load(self, pool: str, stored: ours.Spend | None, bookings: Iterable[ours.Booking], now: datetime) -> None:
-        """Takes up what the pool's status kept of today. What the bookings that are there account for is in it already."""
+        """Takes up what the pool's status kept of today. In it already is what the bookings that are there account for, and those
+        that were seen to be deleted while another replica led.
+        """
         if stored is None or stored.day != day_start(now).date().isoformat():
             return
         there = sum(committed(booking, pool, now) for booking in bookings)
-        self._add(pool, max(0, money(stored.on_demand) - there), now)
+        self.settled[pool] = (day_start(now), max(0, money(stored.on_demand) - there))
+        self.gone.pop(pool, None)
         self.idle[pool] = (day_start(now), 0)
 
     def begun(self, pool: str, now: datetime) -> bool:
@@ -97,15 +105,15 @@ class Ledger:
 
     def spent(self, pool: str, bookings: Iterable[ours.Booking], now: datetime) -> int:
         """Micro-dollars of today."""
+        known = [*bookings]
+        there, gone = {booking.metadata.uid for booking in known}, self.gone.get(pool, {})
         kept = sum(_today(sums, pool, now) for sums in (self.settled, self.idle))
-        return kept + sum(committed(booking, pool, now) for booking in bookings)
-
-    def _add(self, pool: str, amount: int, now: datetime) -> None:
-        self.settled[pool] = (day_start(now), _today(self.settled, pool, now) + amount)
+        kept += sum(_today(gone, uid, now) for uid in gone if uid not in there)
+        return kept + sum(committed(booking, pool, now) for booking in known)
 
 
-def _today(sums: Sums, pool: str, now: datetime) -> int:
-    day, amount = sums.get(pool, (None, 0))
+def _today(sums: Sums, key: str, now: datetime) -> int:
+    day, amount = sums.get(key, (None, 0))
     return amount if day == day_start(now) else 0
 
 

@@ -71,6 +71,37 @@ def test_a_restart_takes_up_what_the_status_kept() -> None:
     assert ledger.spent("p", [], NOW) == 60_000_000
 
 
+@pytest.mark.parametrize("deleted", ["before", "after"])
+def test_a_take_over_counts_once_what_a_follower_saw_deleted(deleted: str) -> None:
+    """The old leader's sum holds the booking's 140 dollars, whether it was deleted before the sum was taken up or is after."""
+    ledger, stored = Ledger(), ours.Spend(day="2026-09-01", on_demand="300.00")
+    live, over = booking("b", on_demand(count=1)), booking("c", on_demand(count=1))
+    if deleted == "before":
+        ledger.settle(over, NOW)
+        ledger.load("p", stored, [live], NOW)
+    else:
+        ledger.load("p", stored, [live, over], NOW)
+        ledger.settle(over, NOW)
+    assert ledger.spent("p", [live], NOW) == 300_000_000
+    ledger.load("p", stored, [live], NOW)
+    assert ledger.spent("p", [live], NOW) == 300_000_000, "a pool that comes back is taken up again"
+
+
+def test_where_the_status_says_nothing_of_today_what_was_seen_deleted_counts() -> None:
+    ledger = Ledger()
+    ledger.settle(booking("b", on_demand(count=1)), NOW)
+    ledger.load("p", ours.Spend(day="2026-08-31", on_demand="200.00"), [], NOW)
+    assert ledger.spent("p", [], NOW) == 14 * HOUR
+
+
+def test_an_odd_list_without_a_booking_counts_nothing_twice() -> None:
+    ledger, made = Ledger(), booking("b", on_demand(count=1))
+    for _ in range(2):
+        ledger.settle(made, NOW)
+        assert ledger.spent("p", [], NOW) == 14 * HOUR
+        assert ledger.spent("p", [made], NOW) == 14 * HOUR, "it is there again"
+
+
 def test_yesterdays_money_is_not_taken_up() -> None:
     ledger = Ledger()
     ledger.load("p", ours.Spend(day="2026-08-31", on_demand="200.00"), [], NOW)
