@@ -4,7 +4,7 @@ Where a kubelet hangs, Kubernetes tells the pods to end and waits for the kubele
 the Node goes (docs of Kubernetes 1.36, "Nodes" and "Node Shutdowns"). Such pods keep neither a machine nor its booking. How long
 is long, and how many are too many to be believed, are Karpenter's figures for the repair of nodes (`RepairPolicies` of its AWS
 provider, `allowedUnhealthyPercent` of its controller node.health, 1.8). A pod that nobody told to end always counts.
-While too many are not Ready no node is given up for that alone.
+While too many are not Ready, of those that were once, no node is given up for that alone.
 """
 
 import math
@@ -53,10 +53,8 @@ def doubted(state: State, node: core.Node) -> bool:
     """Whether it was Ready and is not, as too many of its pools: then it may well run. Not if its cloud or an operator says that
     it doesn't.
     """
-    created, since = node.metadata.creation_timestamp, _unready_since(node)
-    never_came = bool(created and since and (since - instant(created)).total_seconds() < JOINING)
     off = any(each.key == OUT_OF_SERVICE for each in node.spec.taints) or _ended(state, node)
-    return not (node.ready or never_came or off) and _doubted(state, node)
+    return not (node.ready or _never_came(node) or off) and _doubted(state, node)
 
 
 def too_many(unready: int, nodes: int) -> bool:
@@ -91,7 +89,8 @@ async def use(client: Client, state: State, name: str, now: datetime) -> Use:
 def alarm(state: State, pool: str, now: datetime) -> str:
     """Why nothing is concluded from the silence of nodes of this pool, "" if there is no doubt or none is silent."""
     chosen = state.pool(pool)
-    nodes = [node for node in state.nodes.values() if chosen and selects(chosen, node.metadata.labels)]
+    there = (node for node in state.nodes.values() if chosen and selects(chosen, node.metadata.labels))
+    nodes = [node for node in there if not _never_came(node)]
     unready = sorted(node.metadata.name for node in nodes if not node.ready)
     if not too_many(len(unready), len(nodes)) or not any(silent(node, now, LOST) for node in nodes):
         return ""
@@ -106,6 +105,12 @@ def silent_nodes(state: State, now: datetime) -> metrics.Series:
     nodes = [node for node in state.nodes.values() if silent(node, now)]
     found = Counter(pool for node in nodes for pool in selecting(node, state.pools.values()))
     return [(found[pool.metadata.name], {"pool": pool.metadata.name}) for pool in state.pools.values()]
+
+
+def _never_came(node: core.Node) -> bool:
+    """Whether it has not been Ready since it is there: one that boots says nothing of the network."""
+    created, since = node.metadata.creation_timestamp, _unready_since(node)
+    return bool(created and since and (since - instant(created)).total_seconds() < JOINING)
 
 
 def _unready_since(node: core.Node) -> datetime | None:
@@ -127,11 +132,11 @@ def _told(pod: core.Pod, now: datetime) -> bool:
 
 
 def _doubted(state: State, node: core.Node) -> bool:
-    """Whether so many nodes of its pools are not Ready that it is hardly the nodes. All are counted once, not for each of many
-    that fell silent together.
+    """Whether so many nodes of its pools are not Ready that it is hardly the nodes. All that came are counted once, not for each
+    of many that fell silent together.
     """
     if not state.tally:
-        for each in state.nodes.values():
+        for each in (node for node in state.nodes.values() if not _never_came(node)):
             state.tally.setdefault(selecting(each, state.pools.values()), Counter())[each.ready] += 1
     found = state.tally.get(selecting(node, state.pools.values()), Counter())
     return too_many(found[False], found.total())

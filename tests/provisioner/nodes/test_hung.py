@@ -200,3 +200,19 @@ def test_which_nodes_are_doubted(more: dict[str, Any], machine: Instance | None,
 def test_one_of_a_small_pool_is_not_doubted() -> None:
     here = Setting(nodes=5, silent=1)
     assert not hung.doubted(here.state, decode(node(), core.Node))
+
+
+def test_nodes_that_boot_say_nothing_of_the_network() -> None:
+    """A gang of six joins a pool of five, one of which falls silent."""
+    here, later = Setting(nodes=5, silent=1), START + timedelta(minutes=30)
+    for number in range(6):
+        raw = node(f"new{number}", condition("False"))
+        raw["metadata"]["creationTimestamp"] = "2026-09-01T09:59:59Z"
+        here.api.put("nodes", raw)
+    assert not hung.doubted(here.state, decode(node(), core.Node))
+    assert here.counting(pod("w")) == []
+    assert hung.alarm(here.state, "p", later) == ""
+
+    here.api.put("nodes", node("n1"))
+    assert hung.doubted(here.state, decode(node(), core.Node))
+    assert hung.alarm(here.state, "p", later).startswith("2 of 5 nodes are not Ready, such as n0, n1: none is given up")
