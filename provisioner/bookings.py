@@ -9,7 +9,6 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -23,7 +22,7 @@ from provisioner.clouds.base import CloudError, ErrorKind
 from provisioner.ending.evictions import empty
 from provisioner.ending.pace import Pace
 from provisioner.lifecycle import next_step
-from provisioner.nodes import checkups, hung, marks
+from provisioner.nodes import changes, checkups, hung, marks
 from provisioner.nodes.inspecting import NODES_BY_PROVIDER
 from provisioner.observing import Observer
 from provisioner.repairing.search import Asked, Search, nobody
@@ -96,7 +95,7 @@ class BookingReconciler:
             case StandIn(slots):
                 await self._search.stand_in(booking, slots)
             case Mark(names) | Unmark(names) | Quarantine(names) | Reopen(names):
-                await self._on_nodes(names, self._change(booking, step))
+                await self._on_nodes(names, changes.of(step, booking, self._now))
             case Buy(token):
                 return await self._buy(booking, token, rule)
             case Terminate(ids):
@@ -140,15 +139,6 @@ class BookingReconciler:
         async with asyncio.TaskGroup() as group:
             for name in names:
                 group.create_task(one(name))
-
-    def _change(self, booking: ours.Booking, step: Step) -> Callable[[core.Node], Mapping[str, Any]]:
-        """The patch of a node by what it is now."""
-        if isinstance(step, Mark | Unmark):
-            return partial(_marked, booking) if isinstance(step, Mark) else partial(self._unmarked, booking)
-        return partial(_quarantined, step) if isinstance(step, Quarantine) else marks.reopen_patch
-
-    def _unmarked(self, booking: ours.Booking, node: core.Node) -> Mapping[str, Any]:
-        return marks.unmark_patch(node, {*marks.names(booking), *_former(booking, node)}, self._now())
 
     async def _buy(self, booking: ours.Booking, token: str, rule: str) -> Result:
         launch = next(each for each in booking.status.launches if each.token == token)
@@ -257,29 +247,6 @@ def _pools(booking: ours.Booking, names: Iterable[str]) -> list[tuple[str, str]]
     bought = {each.name: each.pool for each in booking.spec.purchases}
     found = taken | {each.node: bought[each.purchase] for each in booking.status.instances if each.purchase in bought}
     return [(name, found[name]) for name in names if name in found]
-
-
-def _labels_for(booking: ours.Booking, node: core.Node) -> dict[str, str]:
-    """The labels for a node that the booking took, or that one of its machines became."""
-    spec = booking.spec
-    pods = next((each.pods for each in spec.nodes if each.name == node.metadata.name), None)
-    if pods is None:
-        machine = next(each for each in booking.status.instances if each.provider_id == node.spec.provider_id)
-        pods = next(each.pods for each in spec.purchases if each.name == machine.purchase)
-    return marks.labels(booking.metadata.name, launches.keys(spec, pods))
-
-
-def _marked(booking: ours.Booking, node: core.Node) -> Mapping[str, Any]:
-    return marks.mark_patch(node, _labels_for(booking, node), _former(booking, node))
-
-
-def _quarantined(step: Quarantine, node: core.Node) -> Mapping[str, Any]:
-    return marks.quarantine_patch(node, silent=node.metadata.name in step.silent)
-
-
-def _former(booking: ours.Booking, node: core.Node) -> set[str]:
-    """The booking whose keys a node bears that this one takes over."""
-    return {each.taken_over for each in booking.spec.nodes if each.name == node.metadata.name} - {""}
 
 
 # --- what wakes it ---------------------------------------------------------------------------------------------------------

@@ -50,10 +50,11 @@ async def patch_node(client: Client, name: str, patch: Mapping[str, Any]) -> Non
 
 
 async def change_node(client: Client, name: str, change: Callable[[core.Node], Mapping[str, Any]]) -> None:
-    """Patches it by what it is now, as `patch_node` does."""
+    """Patches it by what it is now, as `patch_node` does; not at all if `change` makes nothing of it."""
     try:
         there = await node(client, name)
     except NotFound as error:
         _log.info("node not patched", node=name, error=str(error))
-    else:
-        await patch_node(client, name, change(there))
+        return
+    if patch := change(there):
+        await patch_node(client, name, patch)
