@@ -153,7 +153,7 @@ class Judge:
             counts = {each["id"]: each["booked"] for each in pool.get("status", {}).get("reservations", ())}
             found += [f"reservation {name} is told to be booked {count} times" for name, count in counts.items() if count]
         for name, before in self._before.items():
-            if name not in nodes or _lasting(nodes[name]) != _lasting(before):
+            if name not in self.stage.lost and (name not in nodes or _lasting(nodes[name]) != _lasting(before)):
                 found.append(f"adopted node {name} isn't as it was")
         return found
 

@@ -10,7 +10,7 @@ import msgspec
 from kube.times import stamp
 from provisioner.clouds.simulated.config import Config
 from provisioner.clouds.simulated.records import Announcement
-from tests.faults.gangs import Order
+from tests.faults.gangs import TEAM, Order
 from tests.faults.jobs import CHECKUP
 
 if TYPE_CHECKING:
@@ -120,6 +120,20 @@ def _return(stage: "Stage") -> None:
         stage.objects.put("nodes", stage.hidden.pop())
 
 
+def _node_goes(name: str) -> Callable[["Stage"], None]:
+    """A node of that gang that was there before goes for good, and its pod with it."""
+
+    def go(stage: "Stage") -> None:
+        gang = next(each for each in stage.gangs if each.order.name == name)
+        for pod in gang.pods()[:1]:
+            node = pod["spec"]["nodeName"]
+            stage.lost.add(node)
+            stage.objects.remove("pods", (TEAM, pod["metadata"]["name"]))
+            stage.objects.remove("nodes", ("", node))
+
+    return go
+
+
 def _mode(mode: str) -> Callable[["Stage"], None]:
     def change(stage: "Stage") -> None:
         pool = stage.objects.get("capacitypools", "p")
@@ -185,4 +199,10 @@ SCENES: Mapping[str, Scene] = {
     "deleted": Scene((Order("job", 2, cancel=25, delete=True, run=60),), on_demand=2, ends={"job": "cancelled"}),
     "paged": Scene((Order("job", 2),), on_demand=3, streaming=False, ends={"job": "done"}),
     "led": Scene((Order("job", 2),), on_demand=3, replicas=2, ends={"job": "done"}),
+    "rivals": Scene(
+        (Order("a", 2, run=120), Order("b", 2, at=1, run=120)),
+        adopted=5,
+        events=((20.0, _node_goes("a")), (21.0, _node_goes("b"))),
+        ends={"a": "done", "b": "done"},
+    ),
 }

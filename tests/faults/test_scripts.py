@@ -31,6 +31,11 @@ SCRIPTS = (
         [("api list capacitypools", 1, "empty")],
         id="a first page without the pools is believed for a minute, not for ever",
     ),
+    pytest.param(
+        "rivals",
+        [("api patch bookings", 1, "lost-reply")],
+        id="a plan whose mending got no answer is unknown for a moment, and two bookings mark one node",
+    ),
 )
 
 
