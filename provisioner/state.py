@@ -115,7 +115,7 @@ class State:
     alarms: dict[str, str] = field(default_factory=dict)
     giving: asyncio.Lock = field(default_factory=asyncio.Lock)
     replaced: int = 0
-    written: dict[str, tuple[ours.Booking, float]] = field(default_factory=dict)
+    written: dict[str, tuple[ours.Booking, int, float]] = field(default_factory=dict)
     unseen: Callable[[], Mapping[str, ours.Booking]] = dict
     tally: dict[tuple[str, ...], Counter[bool]] = field(default_factory=dict)
 
@@ -138,15 +138,18 @@ class State:
     def pool(self, name: str) -> ours.CapacityPool | None:
         return self.pools.get(("", name))
 
-    def remember(self, booking: ours.Booking) -> None:
-        """A booking as this process wrote it: it counts until the store shows it, or something newer."""
-        self.written[booking.metadata.name] = (booking, asyncio.get_running_loop().time() + UNSEEN)
+    def remember(self, booking: ours.Booking, *, answered: bool = True) -> None:
+        """A booking as this process wrote it: it counts until the store shows it, or something newer. One whose write got no
+        answer bears the version on which that rested, and may be in any newer one.
+        """
+        until = asyncio.get_running_loop().time() + UNSEEN
+        self.written[booking.metadata.name] = (booking, _version(booking) + (not answered), until)
 
     def latest(self) -> Iterable[ours.Booking]:
         """All bookings, with what this process made and wrote last."""
-        for name, (booking, until) in [*self.written.items()]:
+        for name, (_, version, until) in [*self.written.items()]:
             stored = self.bookings.get(("", name))
-            if stored is None or _version(stored) >= _version(booking) or asyncio.get_running_loop().time() > until:
+            if stored is None or _version(stored) >= version or asyncio.get_running_loop().time() > until:
                 del self.written[name]
         there = {each.metadata.name: self.written.get(each.metadata.name, (each,))[0] for each in self.bookings.values()}
         return {**self.unseen(), **there}.values()

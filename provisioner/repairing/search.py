@@ -29,6 +29,7 @@ from provisioner.telling import tellings
 from provisioner.telling.outcomes import bound
 from provisioner.view import View, take
 from runtime.client import Client, Resource
+from runtime.errors import ServerError, TransportError
 from runtime.events import Recorder
 from runtime.logging import get_logger
 
@@ -88,9 +89,14 @@ class Search:
                 "metadata": {"resourceVersion": booking.metadata.resource_version},
                 "spec": {key: said.get(key) for key in MENDED},
             }
-            fresh = await self._client.patch(_BOOKING, booking.metadata.name, body, manager=MANAGER)
-            self._state.remember(decode(fresh, ours.Booking))
-            self._state.replaced += 1
+            try:
+                fresh = await self._client.patch(_BOOKING, booking.metadata.name, body, manager=MANAGER)
+                self._state.remember(decode(fresh, ours.Booking))
+            except (TransportError, ServerError):
+                self._state.remember(structs.replace(booking, spec=spec), answered=False)
+                raise
+            finally:
+                self._state.replaced += 1
         for slot, made in kept:
             event = tellings.stand_in(slot, made)
             await self._recorder.event(tellings.regarding(booking), event.type, event.reason, event.message)

@@ -1,6 +1,7 @@
 """Other nodes in place of lost ones: the reconciler with the real planner, an API server and a cloud in memory."""
 
 import asyncio
+import contextlib
 import itertools
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from provisioner.nodes import marks
 from provisioner.repairing import search, standins
 from provisioner.repairing.slots import Slot
 from provisioner.state import Known
+from runtime.errors import ServerError, TransportError
 from tests.provisioner import fake_api
 from tests.provisioner.make import inventory, policy
 from tests.provisioner.test_bookings import KEY, Setting
@@ -276,6 +278,48 @@ async def test_a_node_that_another_booking_takes_while_it_is_looked_for_is_left_
     monkeypatch.setattr(search, "plan", beaten)
     await here.run(LOST)
     assert here.taken == ["a"]
+
+
+@pytest.mark.parametrize("error", [TransportError("reset"), ServerError("timed out")])
+async def test_two_bookings_that_lose_a_node_take_not_the_same_though_an_answer_is_lost(error: Exception) -> None:
+    """Each finds the one idle node; the first writes so, gets no answer, and the store lags."""
+    here = Losing(stock=0, nodes=("a",))
+    here.node("a")
+    await here.until("Provisioned")
+    raw = here.api.objects["bookings", "", "b"]
+    here.node("c")
+    nodes = [{**raw["spec"]["nodes"][0], "name": "c", "providerID": "sim://c"}]
+    other = {**raw, "metadata": {**raw["metadata"], "name": "c", "uid": "c-uid"}, "spec": {**raw["spec"], "nodes": nodes}}
+    other["spec"]["podSets"] = [{**raw["spec"]["podSets"][0], "label": "c.booking.corral.dev/main"}]
+    here.api.put("bookings", other)
+    await here.reconciler.reconcile("c")
+    for name in ("a", "c"):
+        here.api.remove("nodes", name)
+    here.node("idle")
+    here.api.lag.add("bookings")
+    patched, lost = here.api.patch, [error]
+
+    async def unanswered(resource: Any, *asked: Any, **more: Any) -> dict[str, Any]:
+        made = await patched(resource, *asked, **more)
+        if resource.plural == "bookings" and lost:
+            raise lost.pop()
+        return made
+
+    here.api.patch = unanswered  # type: ignore[method-assign]
+    for _ in range(80):
+        here.hear()
+        for name in ("b", "c"):
+            with contextlib.suppress(TransportError, ServerError):
+                await here.reconciler.reconcile(name)
+            taken = [each.name for one in ("b", "c") for each in here.api.of("bookings", one).spec.nodes]
+            assert taken.count("idle") <= 1
+        if not lost:
+            here.api.lag.clear()
+            for name in ("b", "c"):
+                here.api.put("bookings", here.api.objects["bookings", "", name])
+        here.clock.pass_by(5)
+        await asyncio.sleep(5)
+    assert not lost, "nothing was found"
 
 
 async def test_a_node_that_a_booking_which_ends_gives_away_is_left_to_it() -> None:
