@@ -64,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     Rule("withdraw", ("Provisioned",), rules.withdraw, to="Releasing"),
     Rule("forsake", ("Provisioned",), endings.forsake, to="Releasing"),
     Rule("expire", ("Provisioned",), rules.expire, to="Releasing"),
+    Rule("ask-anew", ("Provisioned",), endings.ask_anew, to="Releasing"),
     Rule("note-losses", ("Provisioned",), rules.note_losses),
     Rule("mark-joined", ("Joining", "Provisioned"), rules.mark),
     Rule("quarantine", ("Joining", "Provisioned"), rules.quarantine),
@@ -77,7 +78,7 @@ RULES: tuple[Rule, ...] = (
     Rule("discard", ("Joining", "Provisioned"), rules.discard),
     Rule("check-up", ("Joining", "Provisioned"), rules.check_up),
     Rule("prove", ("Joining",), rules.prove, to="Provisioned"),
-    Rule("warn-late", _ENDING, rules.warn_late),
+    Rule("warn-late", _ENDING, endings.warn_late),
     Rule("hold-for-pods", _ENDING, endings.hold_for_pods),
     Rule("pass-on", ("Releasing",), endings.pass_on),
     Rule("offer", ("Releasing",), endings.offer),
@@ -131,8 +132,9 @@ stateDiagram-v2
 {rows}
 
 Before Provisioned everything can still be undone: Failing ends all that costs extra, waits until the cloud confirms it, takes the
-marks off, and then says Failed; the request is planned again elsewhere. After Provisioned only two things together end a booking:
-its workload is certainly over, and no pod selects its nodes. An object that can't be looked up, a cloud that doesn't answer and a
+marks off, and then says Failed; the request is planned again elsewhere. After Provisioned it is given back if no gang comes
+(`expire`, `ask-anew`), but only while it is certain that no pod was let go. From then on only two things together end it: its
+workload is certainly over, and no pod selects its nodes. An object that can't be looked up, a cloud that doesn't answer and a
 deleted request end nothing, unless the request had said CapacityRevoked and Kueue has let no pod go yet.
 
 ## What leaves the process

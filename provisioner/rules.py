@@ -280,12 +280,6 @@ def note_losses(view: View) -> Step | None:
     return write(view, losses.noted(view))
 
 
-def warn_late(view: View) -> Step | None:
-    """Say that giving back takes longer than the policy allows, and what is left."""
-    late = view.age(view.status.phase_since) >= view.spec.release_seconds
-    return write(view, losses.overdue(view)) if late else None
-
-
 def wait_for_nodes(view: View) -> Step | None:
     """Until a node changes, a machine's time is up or the deadline comes."""
     deadline = instant(view.spec.provision_deadline) - view.now

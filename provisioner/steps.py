@@ -178,13 +178,18 @@ class View:
         return self.status.first_pod_at is not None or self.consumers > 0
 
     @property
+    def awaited(self) -> bool:
+        """Whether the gang has yet to begin, for certain: its pods were not let go, and none has come."""
+        return self.seen.owner is Owner.WAITING and not self.used
+
+    @property
     def replacing(self) -> bool:
-        """Whether bad machines are replaced: until Provisioned, and after that if the policy says so and somebody surely wants
-        it: nothing is replaced for a workload that is over while its last pods leave.
+        """Whether bad machines are replaced: until Provisioned, then until the gang begins or as the policy says, if somebody
+        surely wants it: nothing is replaced for a workload that is over while its last pods leave.
         """
         wanted = self.seen.owner in (Owner.WAITING, Owner.ADMITTED) and not self.deleted
-        later = self.status.phase == "Provisioned" and self.seen.on_node_loss == "Replace" and wanted
-        return self.status.phase == "Joining" or later
+        asked = self.awaited or self.seen.on_node_loss == "Replace"
+        return self.status.phase == "Joining" or (self.status.phase == "Provisioned" and asked and wanted)
 
     def having(self, status: BookingStatus) -> "View":
         """The same view as it will be with this status."""

@@ -1,7 +1,7 @@
 """The rules of giving back, as those in `provisioner.rules`: one look at one view, one step. Pure."""
 
 from provisioner.ending import drains, release
-from provisioner.repairing import transfer
+from provisioner.repairing import absences, losses, transfer
 from provisioner.rules import into, write
 from provisioner.steps import Drop, Owner, Reason, Step, Unmark, View, Wait
 
@@ -10,6 +10,18 @@ def forsake(view: View) -> Step | None:
     """The capacity was revoked before the pods were let go, and the request for it is gone: the workload asks anew."""
     revoked = view.status.reason == Reason.REVOKED and view.seen.request is False
     return into(view, "Releasing") if revoked and view.seen.owner is Owner.WAITING and not view.consumers else None
+
+
+def ask_anew(view: View) -> Step | None:
+    """Nothing took the place of a lost node in time before the pods were let go: the workload asks anew, at the cost of a try."""
+    why = absences.beyond_repair(view) if view.awaited and view.status.reason != Reason.REVOKED else ""
+    return into(view, "Releasing", Reason.BOOKING_EXPIRED, why) if why else None
+
+
+def warn_late(view: View) -> Step | None:
+    """Say that giving back takes longer than the policy allows, and what is left."""
+    late = view.age(view.status.phase_since) >= view.spec.release_seconds
+    return write(view, losses.overdue(view)) if late else None
 
 
 def hold_for_pods(view: View) -> Step | None:

@@ -10,7 +10,7 @@ from kube.times import length
 from provisioner.buying.launches import missing, under_way
 from provisioner.ending import drains
 from provisioner.repairing import absences, repair
-from provisioner.steps import Reason, View
+from provisioner.steps import Owner, Reason, View
 from runtime.conditions import set_condition
 
 ENDING, OVERDUE, IN_DOUBT = "NodesEnding", "ReleaseOverdue", "NodesInDoubt"
@@ -50,24 +50,32 @@ def last_words(view: View) -> str:
 
 def noted(view: View) -> BookingStatus:
     """The status with the absent nodes, with conditions NodeLost and NodesEnding as things are, and reason CapacityRevoked where
-    it must be said: at once if the policy says Revoke, else if nothing stands in for a lost node before the gang begins.
+    it must be said of a gang whose pods were let go: at once if the policy says Revoke, else if nothing stands in for a lost
+    node before the first of them comes.
     """
     view = view.having(absences.noted(view))
     taken = absences.words(view)
     machines = _machines(view)
     if taken and view.replacing and view.seen.sought.unfound:
         taken.append(f"nothing stands in so far: {view.seen.sought.unfound}")
-    words = "; ".join(taken + machines or _coming(view))
+    lost = "; ".join(taken + machines)
+    words = lost or "; ".join(_coming(view))
     again, doubt = REPLACING if view.replacing else NODE_LOST, _doubt(view)
     told, reason = "; ".join(filter(None, (words, doubt))), again if words else IN_DOUBT
     status = _with_condition(view, view.status, NODE_LOST, told, reason, "Whole", "all nodes are there")
     leaving = drains.words(view)
     status = _with_condition(view, status, ENDING, leaving, drains.reason(view), "Lasting", "no node is about to end")
-    revoking = (words or leaving) if view.seen.on_node_loss == "Revoke" and (words or drains.begun(view)) else ""
-    why = revoking or (absences.beyond_repair(view) if view.replacing else "")
+    why = _revoking(view, lost, leaving)
     if why and status.reason != Reason.REVOKED:
         return replace(status, reason=Reason.REVOKED.value, message=why[:1024])
     return status
+
+
+def _revoking(view: View, lost: str, leaving: str) -> str:
+    """Why the capacity counts as revoked; "" if it doesn't. Nobody is deactivated for what was lost while he still waited."""
+    if view.seen.on_node_loss == "Revoke" and (view.used or view.seen.owner is Owner.ADMITTED):
+        return lost or (leaving if drains.begun(view) else "")
+    return absences.beyond_repair(view) if view.replacing and not view.awaited else ""
 
 
 def _doubt(view: View) -> str:

@@ -72,8 +72,8 @@ def _useless_for_pods(view: View, each: BookedInstance) -> str:
 
 
 def left_alone(view: View, purchase: str) -> list[str]:
-    """`n1 not Ready for 5m` for each machine that is lost where the policy replaces none."""
-    judged = view.seen.on_node_loss == "Replace"
+    """`n1 not Ready for 5m` for each machine that is lost where none is replaced."""
+    judged = view.awaited or view.seen.on_node_loss == "Replace"
     joined = [] if judged else [each for each in view.live(purchase) if each.state == "Joined"]
     return [f"{each.node or each.id} {why}" for each in joined if (why := _useless_for_pods(view, each))]
 

@@ -115,6 +115,7 @@ LATER_ON = stamp(START + timedelta(seconds=30))
 FORMER = {"nodes": ("b",), "former": ("a",)}
 STANDING_IN = {"nodes": ("b",), "since": AT}
 LEFT_LOST = structs.replace(TAKEN_LOST, reason="NodeLost")
+ALL_LOST = structs.replace(REPLACING, message="1 of 1 h100 are lost")
 LEFT_ALONE = {**LOST, "conditions": (structs.replace(REPLACING, reason="NodeLost"),)}
 SPOT = Notice("SpotInterruption", "spot interruption at 10:02Z", START, START + timedelta(seconds=120))
 LEAVING = Condition(
@@ -779,6 +780,62 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         130,
         "stand-in",
         StandIn((Slot({"main": 1}, node="a"),)),
+    ),
+    "before the gang is admitted what is lost is looked for, though the policy says Leave": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, absent=(ABSENT,), conditions=(TAKEN_LOST,)),
+        seen(gone=frozenset({"a"}), on_node_loss="Leave", sought=Sought(due=True)),
+        130,
+        "stand-in",
+        StandIn((Slot({"main": 1}, node="a"),)),
+    ),
+    "or Revoke": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, absent=(ABSENT,), conditions=(TAKEN_LOST,)),
+        seen(gone=frozenset({"a"}), on_node_loss="Revoke", sought=Sought(due=True)),
+        130,
+        "stand-in",
+        StandIn((Slot({"main": 1}, node="a"),)),
+    ),
+    "a machine is bought again": (
+        ONE,
+        status("Provisioned", **{**PROVISIONED, "instances": (machine("i1", "Gone"),)}, conditions=(ALL_LOST,)),
+        seen(on_node_loss="Revoke"),
+        9,
+        "replace-bad",
+        {"launches": 2, "reason": ""},
+    ),
+    "behind a bare request the policy holds from the first pod on": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, first_pod_at=AT, absent=(ABSENT,), conditions=(LEFT_LOST,)),
+        seen(gone=frozenset({"a"}), bare=True, on_node_loss="Leave", sought=Sought(due=True), consumers={"": 1}),
+        130,
+        "keep-watch",
+        Wait(30),
+    ),
+    "nothing is revoked while it is not known whether the gang was admitted": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, absent=(ABSENT,), conditions=(LEFT_LOST,)),
+        seen(gone=frozenset({"a"}), owner=Owner.UNKNOWN, on_node_loss="Revoke"),
+        130,
+        "keep-watch",
+        Wait(30),
+    ),
+    "a gang that was not admitted is asked for anew where nothing stands in": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, absent=(ABSENT,), conditions=(TAKEN_LOST,)),
+        seen(gone=frozenset({"a"}), sought=Sought(seconds=600)),
+        600,
+        "ask-anew",
+        "Releasing/BookingExpired",
+    ),
+    "but not once it was told that it is revoked": (
+        TAKEN,
+        status("Provisioned", provisioned_at=AT, reason="CapacityRevoked", absent=(ABSENT,), conditions=(TAKEN_LOST,)),
+        seen(gone=frozenset({"a"}), sought=Sought(seconds=600)),
+        600,
+        "keep-watch",
+        Wait(30),
     ),
     "a lost taken node that nothing stands in for before the first pod revokes": (
         TAKEN,

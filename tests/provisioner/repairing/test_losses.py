@@ -66,6 +66,26 @@ def test_where_machines_are_replaced_their_own_rules_give_them_up() -> None:
     assert noted(replace(here, seen=replace(here.seen, owner=Owner.UNKNOWN))).conditions == ()
 
 
+def test_what_was_ordered_before_the_gang_was_admitted_is_not_lost_after() -> None:
+    """A machine went, Kueue let the pods go while the one in its place was on its way, and the policy says Revoke."""
+    gone = view(machine(1, "Gone"), 0, None, "Revoke", False)
+    waits = replace(gone, seen=replace(gone.seen, owner=Owner.WAITING))
+    lost = noted(waits)
+    assert ([(each.status, each.message) for each in lost.conditions], lost.reason) == ([("True", "1 of 2 h100 are lost")], "")
+
+    fresh = machine(3, "Launched", launched_at=stamp(START + timedelta(seconds=9)))
+    coming = noted(gone.having(structs.replace(lost, instances=(*lost.instances, fresh))))
+
+    words = "1 of 2 nodes are still to come in place of lost ones"
+    assert ([(each.status, each.message) for each in coming.conditions], coming.reason) == ([("True", words)], "")
+
+
+@pytest.mark.parametrize("policy", ["Leave", "Revoke", "Replace"])
+def test_machines_of_a_gang_that_waits_are_given_up_by_the_rules_of_those_that_are_replaced(policy: str) -> None:
+    here = view(UNREADY, 300, SILENT, policy, False)
+    assert noted(replace(here, seen=replace(here.seen, owner=Owner.WAITING))).conditions == ()
+
+
 def test_one_that_comes_back_is_not_lost_any_more() -> None:
     lost = noted(view(UNREADY, 300, SILENT, "Leave", True))
     back = view(machine(1, verdict="Sound"), 400, N1, "Leave", True)
