@@ -36,7 +36,8 @@ from provisioner.state import TAG_INSTALLATION, TAG_POOL
 from provisioner.steps import Owner, Step, Verdict, View
 from provisioner.telling import answers, statuses
 from runtime import conditions
-from runtime.controller import Result
+from runtime.controller import DONE, Result
+from runtime.errors import NotFound
 from runtime.fence import Fence
 from runtime.lease import Elector
 from tests.faults import gangs, scenes, wire
@@ -190,12 +191,20 @@ CLOCK: Out = (Planner, "_wake", lambda *_: 1e6)
 
 # --- nothing is left over, and others are left alone -------------------------------------------------------------------------
 
-_drop, _orphaned, _mark = BookingReconciler._drop, Claims.orphan, marks.mark_patch
+_drop, _reconcile = BookingReconciler._drop, BookingReconciler.reconcile
+_orphaned, _mark = Claims.orphan, marks.mark_patch
 
 
 async def _dropped_in_one(self: BookingReconciler, booking: Booking) -> None:
     if booking.metadata.deletion_timestamp is None:
         await _drop(self, booking)
+
+
+async def _any_404_is_its_own(self: BookingReconciler, name: str) -> Result:
+    try:
+        return await _reconcile(self, name)
+    except NotFound:
+        return DONE
 
 
 async def _renewing(self: Elector) -> None:
@@ -226,6 +235,7 @@ def _marks_beside(node: Node, wanted: Mapping[str, str], _: Any = ()) -> Mapping
 
 
 FINALIZER_LATER: Out = (BookingReconciler, "_drop", _dropped_in_one)
+NAME_IN_A_404: Out = (BookingReconciler, "reconcile", _any_404_is_its_own)
 TRIED_AGAIN: Out = (reaper, "_tried_again", _once)
 REAPER: Out = (Reaper, "_reap", _nothing)
 PREPAID_WITHOUT_NODE: Out = (Claims, "orphan", _orphan)
