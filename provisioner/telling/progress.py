@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from capacity.model import Reason
 from kube import ours
-from kube.times import due, instant, length
+from kube.times import clock, due, instant, length
 from provisioner.asking.parameters import Terms
 
 UNDER_WAY = frozenset({"Marking", "Launching", "Joining", "Failing"})
@@ -127,9 +127,18 @@ def _held(booking: ours.Booking, promised: bool, now: datetime) -> Standing:
     if status.phase == "Provisioned":
         whole = promised or booking.whole
         return Provisioned(booking) if whole else Waiting(Reason.CAPACITY_PROVISIONING.value, _under_way(booking, now))
-    if status.reason == "BookingExpired":
-        return Ended("BookingExpired", status.message or "no pod came in time: the capacity was given back", booking)
-    return Ended("BookingExpired", status.message or "the capacity was given back", booking)
+    untold = f"{'no pod came in time: ' if status.reason == 'BookingExpired' else ''}the capacity was given back"
+    return Ended("BookingExpired", f"{status.message or untold}{_back_by(booking, now)}", booking)
+
+
+def _back_by(booking: ours.Booking, now: datetime) -> str:
+    """Until when all is to be given back: the instant alone, for this is said once."""
+    status = booking.status
+    if status.phase != "Releasing" or not status.phase_since:
+        return ""
+    return (
+        f"; it is to be given back by {clock(instant(status.phase_since) + timedelta(seconds=booking.spec.release_seconds), now)}"
+    )
 
 
 def _planning(terms: Terms, accepted_at: datetime, tries: Attempts, newest: ours.Booking | None, now: datetime) -> Standing:
@@ -140,8 +149,8 @@ def _planning(terms: Terms, accepted_at: datetime, tries: Attempts, newest: ours
         return Failed(Reason.GANG_INCOMPLETE.value, f"gave up after {many} in {length(terms.provision)}: {why}")
     again = _next_try(tries, newest)
     if again is not None and now < again:
-        message = f"attempt {tries.made} failed: {tries.error}; the next one begins at {again.strftime('%H:%M:%SZ')}"
-        return Waiting(Reason.GANG_INCOMPLETE.value, message, wake=again)
+        words = f"the next one begins at {again.strftime('%H:%M:%SZ')}; gives up at {due(deadline, now)}"
+        return Waiting(Reason.GANG_INCOMPLETE.value, f"attempt {tries.made} failed: {tries.error}; {words}", wake=again)
     return ToPlan(deadline, tries.error)
 
 
@@ -188,15 +197,19 @@ def _by(booking: ours.Booking, now: datetime) -> str:
 
 
 def _machines_by(booking: ours.Booking, now: datetime) -> str:
-    """When the first of the machines that are not there yet must join or be ready, as far as the policy says so."""
-    spec = booking.spec
-    moments = {
-        f", to {words} by": instant(at) + timedelta(seconds=allowed)
-        for words, state, allowed in (("join", "Launched", spec.join_seconds), ("be verified", "Joined", spec.verify_seconds))
-        for at in [min((_began(each) for each in booking.status.instances if each.state == state), default="")]
-        if at and allowed is not None
-    }
-    return "".join(f"{words} {due(moment, now)}" for words, moment in moments.items())
+    """When the first of the machines that are not there yet must join or be ready. Where the policy says nothing of that, the
+    provision deadline counts; the pool's `readiness.timeout` may replace a machine before.
+    """
+    spec, told, rest = booking.spec, "", []
+    for words, state, allowed in (("join", "Launched", spec.join_seconds), ("be verified", "Joined", spec.verify_seconds)):
+        since = [_began(each) for each in booking.status.instances if each.state == state]
+        if not since:
+            continue
+        if allowed is None:
+            rest.append(words)
+        elif first := min(since):
+            told += f", to {words} by {due(instant(first) + timedelta(seconds=allowed), now)}"
+    return f"{told}, to {' and '.join(rest)} by the deadline at the latest" if rest else told
 
 
 def _began(each: ours.BookedInstance) -> str:

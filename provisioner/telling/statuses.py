@@ -3,13 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from kube import ours
 from kube.autoscaling import ProvisioningRequest
 from kube.request_marks import BOOKING_DETAIL, UNCOUNTED_DETAIL
-from kube.times import instant, stamp
+from kube.times import clock, instant, stamp
 from provisioner.asking.acceptance import NotYet, Refused
 from provisioner.telling.progress import Attempts, Ended, Failed, Provisioned, Taken, Waiting
 from runtime.conditions import find, is_true, set_condition
@@ -73,7 +73,7 @@ def status_of(old: Status, generation: int, finding: Finding, tries: Attempts, n
             if not entries.true("Provisioned"):
                 entries.set("Provisioned", False, reason, message)
         case Provisioned(booking):
-            entries.provision(booking)
+            entries.provision(booking, _expires(booking, now))
         case Ended(type_, message, booking):
             if booking is not None:
                 entries.provision(booking)
@@ -97,11 +97,21 @@ class _Conditions:
         if not self.true("Accepted"):
             self.set("Accepted", True, "Accepted", "the request will be served as soon as its capacity can be had")
 
-    def provision(self, booking: ours.Booking) -> None:
+    def provision(self, booking: ours.Booking, until: str = "") -> None:
         self.accept()
         if not self.true("Provisioned"):
             total = len(booking.spec.nodes) + sum(purchase.count for purchase in booking.spec.purchases)
-            self.set("Provisioned", True, "Provisioned", f"all {total} machines are ready, booked as {booking.metadata.name}")
+            words = f"all {total} machines are ready, booked as {booking.metadata.name}{until}"
+            self.set("Provisioned", True, "Provisioned", words)
+
+
+def _expires(booking: ours.Booking, now: datetime) -> str:
+    """When it is given back if nobody comes: the instant alone, for this is said once."""
+    began = booking.status.provisioned_at
+    if not began or booking.status.first_pod_at:
+        return ""
+    at = clock(instant(began) + timedelta(seconds=booking.spec.booking_seconds), now)
+    return f"; it expires at {at} unless its workload is admitted or a pod comes before"
 
 
 def _details(old: Mapping[str, str], finding: Finding, tries: Attempts) -> Mapping[str, str]:

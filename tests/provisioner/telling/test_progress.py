@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kube import ours
 from kube.meta import Condition
@@ -62,7 +63,7 @@ def at(minutes: float) -> datetime:
             booking("b", **FAILED),
             Waiting(
                 "GangIncomplete",
-                "attempt 2 failed: InsufficientCapacity: no; the next one begins at 10:05:05Z",
+                "attempt 2 failed: InsufficientCapacity: no; the next one begins at 10:05:05Z; gives up at 10:40Z (35m left)",
                 at(5) + timedelta(seconds=5),
             ),
             id="the-third-one-waits",
@@ -139,6 +140,52 @@ def test_no_more_is_promised_than_is_there_and_what_was_promised_stays_so(status
     made = booking("b", purchase(), phase="Provisioned", provisioned_at=AT, **status)
     assert isinstance(standing(TERMS, NOW, False, ONE, made, at(6)), Provisioned if whole else Waiting)
     assert standing(TERMS, NOW, True, ONE, made, at(6)) == Provisioned(made)
+
+
+@pytest.mark.parametrize(
+    ("limits", "states", "expected"),
+    [
+        pytest.param({}, ("Launched",), ", to join by the deadline at the latest", id="none of its own"),
+        pytest.param({}, ("Joined",), ", to be verified by the deadline at the latest", id="joined"),
+        pytest.param({}, ("Launched", "Joined"), ", to join and be verified by the deadline at the latest", id="both"),
+        pytest.param({"join_seconds": 1200}, ("Launched",), ", to join by 10:25Z (20m left)", id="a time to join"),
+        pytest.param(
+            {"join_seconds": 1200},
+            ("Launched", "Joined"),
+            ", to join by 10:25Z (20m left), to be verified by the deadline at the latest",
+            id="a time to join alone",
+        ),
+        pytest.param(
+            {"verify_seconds": 600},
+            ("Launched", "Joined"),
+            ", to be verified by 10:15Z (10m left), to join by the deadline at the latest",
+            id="a time to be verified alone",
+        ),
+        pytest.param({}, ("Ready", "Ready"), "", id="nothing is awaited"),
+    ],
+)
+def test_how_long_machines_may_take(limits: dict[str, int], states: tuple[str, ...], expected: str) -> None:
+    machines = tuple(machine(number, state, launched_at=AT, joined_at=AT) for number, state in enumerate(states))
+    made = booking("b", purchase(), phase="Joining", phase_since=AT, instances=machines)
+    made = replace(made, spec=replace(made.spec, **limits))
+    found = standing(TERMS, NOW, False, ONE, made, at(5))
+    assert isinstance(found, Waiting)
+    ready = states.count("Ready")
+    assert found.message == f"{ready} of 2 machines ready{expected}; deadline 10:40Z (35m left)"
+
+
+def test_what_is_given_back_says_until_when() -> None:
+    status: dict[str, Any] = {
+        "reason": "BookingExpired",
+        "message": "no pod came within 15m",
+        "provisioned_at": AT,
+        "phase_since": AT,
+    }
+    going, gone = (booking("b", phase=phase, **status) for phase in ("Releasing", "Released"))
+    assert standing(TERMS, NOW, True, ONE, going, at(6)) == Ended(
+        "BookingExpired", "no pod came within 15m; it is to be given back by 10:35Z", going
+    )
+    assert standing(TERMS, NOW, True, ONE, gone, at(6)) == Ended("BookingExpired", "no pod came within 15m", gone)
 
 
 def test_attempts_outlive_their_bookings() -> None:

@@ -112,6 +112,27 @@ def test_attempts_are_read_back() -> None:
     assert Status(details={"Attempt": "two"}).attempts == Attempts()
 
 
+@pytest.mark.parametrize(
+    ("booked", "expected"),
+    [
+        pytest.param({}, "; it expires at 10:15Z unless its workload is admitted or a pod comes before", id="awaited"),
+        pytest.param({"provisioned_at": "2026-09-01T23:50:00Z"}, "; it expires at 2026-09-02 00:05Z unless", id="another day"),
+        pytest.param({"first_pod_at": "2026-09-01T10:01:00Z"}, "", id="its pods are there"),
+    ],
+)
+def test_provisioned_says_when_the_booking_expires(booked: dict[str, str], expected: str) -> None:
+    made = booking("b", purchase(), phase="Provisioned", **{"provisioned_at": "2026-09-01T10:00:00Z", **booked})
+    message = next(each["message"] for each in after(Provisioned(made)).conditions if each["type"] == "Provisioned")
+    assert message.startswith(f"all 2 machines are ready, booked as b{expected}")
+    assert expected or message.endswith("booked as b")
+
+
+def test_what_has_ended_no_longer_expires() -> None:
+    made = booking("b", purchase(), phase="Releasing", provisioned_at="2026-09-01T10:00:00Z")
+    found = after(Ended("BookingExpired", "no pods", made)).conditions
+    assert next(each["message"] for each in found if each["type"] == "Provisioned") == "all 2 machines are ready, booked as b"
+
+
 def test_only_our_conditions_are_ours() -> None:
     foreign = {
         "type": "Provisioning",
