@@ -5,10 +5,12 @@ A version is not resumed from after the server was away: it may have come back w
 a version from its future without an error, and sends nothing that is written until its own has passed it.
 
 Kubernetes' WatchList (KEP-3157) is used where it is on: one watch sends the present objects first, up to a bookmark annotated
-`k8s.io/initial-events-end`. Where it is off (answer 400 or 422) a paged list and a plain watch take its place.
+`k8s.io/initial-events-end`. Where it is off (answer 400 or 422) a paged list and a plain watch take its place. That is asked anew
+after a while: of several API servers one may be older than the others, or this one be upgraded.
 """
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -31,6 +33,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds before a reconnect, doubling, with jitter; progress resets it: a whole list, or an event after it."""
 ABSENT_PAUSE = 30.0
 """Seconds until a kind that the server does not serve is asked for again."""
+PAGED = 600.0
+"""Seconds from a refusal on in which streaming lists are not asked for."""
 BATCH = 64
 """Events decoded before other tasks get their turn."""
 INITIAL_END = "k8s.io/initial-events-end"
@@ -102,8 +106,7 @@ class Reflector(Generic[T]):
         self.relists = self.reconnects = self.events = self.undecodable = 0
         self._client, self._namespace = client, namespace
         self._optional = optional
-        self.streaming = streaming
-        """Whether the server is asked for a streaming list; False once it has refused."""
+        self._paged_until = 0.0 if streaming else math.inf
         self._decoder = msgspec.json.Decoder(type_)
         narrow = {"fieldSelector": field_selector, "labelSelector": label_selector}
         self._narrow = {key: value for key, value in narrow.items() if value}
@@ -113,6 +116,11 @@ class Reflector(Generic[T]):
         self._complained: set[Key] = set()
         self._log = get_logger("reflector").bind(resource=resource.plural)
 
+    @property
+    def streaming(self) -> bool:
+        """Whether the next list is asked for as a stream; False for PAGED after a refusal, for ever if none is wanted."""
+        return asyncio.get_running_loop().time() >= self._paged_until
+
     async def run(self) -> None:
         """Until cancelled: no answer of the server and no object ends it."""
         while True:
@@ -121,7 +129,7 @@ class Reflector(Generic[T]):
             except Gone:
                 self._version = ""
             except (ApiError, TransportError, TimeoutError) as error:
-                if not isinstance(error, ApiError):
+                if not isinstance(error, ApiError) or isinstance(error, Invalid):
                     self._version = ""
                 if self._optional and isinstance(error, NotFound):
                     await self._without_it()
@@ -150,7 +158,7 @@ class Reflector(Generic[T]):
             try:
                 await self._consume({**query, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
             except Invalid:
-                self.streaming = False
+                self._paged_until = asyncio.get_running_loop().time() + PAGED
                 self._log.info("the server has no streaming list; listing in pages")
             return
         await self._list()

@@ -111,6 +111,7 @@ async def test_a_version_from_inside_the_initial_list_is_never_resumed_from() ->
     "gone",
     [
         pytest.param(Gone("too old"), id="as the answer"),
+        pytest.param(Invalid("invalid resource version"), id="a version that is none"),
         pytest.param(
             json({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}) + b"\n", id="in the stream"
         ),
@@ -195,6 +196,17 @@ async def test_without_streaming_list_the_server_is_listed_in_pages_then_watched
     async with running(source, 2) as reflector:
         assert content(reflector) == {"a": "1", "b": "2"}
         assert (source.tokens, source.versions) == (["", "more"], ["", "7"])
+
+
+async def test_a_server_that_refused_a_streaming_list_is_asked_for_one_again_ten_minutes_later() -> None:
+    """The one that answers then may be another, or the same after an upgrade."""
+    pages = [{"metadata": {"resourceVersion": version}, "items": []} for version in ("7", "8")]
+    forgotten, later = [60.0, Gone("old")], [*[60.0, bookmark(9)] * 10, Gone("old")]
+    source = Script([Invalid("off")], forgotten, later, [*initial("a"), 1e9], pages=pages)
+    async with running(source, 590) as reflector:
+        assert [query.get("sendInitialEvents") for query in source.queries] == ["true", None, None]
+        await asyncio.sleep(120)
+        assert (source.queries[-1].get("sendInitialEvents"), content(reflector)) == ("true", {"a": "1"})
 
 
 async def test_paged_lists_are_kept_to_once_asked_for() -> None:
