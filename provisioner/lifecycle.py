@@ -69,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     Rule("mark-joined", ("Joining", "Provisioned"), rules.mark),
     Rule("quarantine", ("Joining", "Provisioned"), rules.quarantine),
     Rule("begin-drain", ("Provisioned",), rules.begin_drain),
+    Rule("repeat", ("Provisioned",), rules.repeat),
     Rule("buy", ("Launching", "Joining", "Provisioned"), rules.buy),
     Rule("order", ("Launching",), rules.order),
     Rule("begin-joining", ("Launching",), rules.begin_joining, to="Joining"),

@@ -152,12 +152,17 @@ def record(view: View) -> Step | None:
     return write(view, status)
 
 
+def repeat(view: View) -> Step | None:
+    """Note that a call without an answer is repeated, once a minute at most: it keeps its booking open until it can't have an
+    effect any more.
+    """
+    pending = launches.to_make(view)
+    return write(view, launches.repeated(view, pending)) if pending and view.seen.instances is not None else None
+
+
 def buy(view: View) -> Step | None:
     """Make a pending call, or repeat it with its token after its machines were looked for in vain; none to a closed pool."""
-    if view.status.phase == "Provisioned" and not view.replacing:
-        return None
-    open_ = (each for each in view.status.launches if each.purchase not in view.seen.closed)
-    pending = next((each for each in open_ if each.state == "Pending"), None)
+    pending = launches.to_make(view)
     if pending is None:
         return None
     return Wait(view.terms.poll) if view.seen.instances is None else Buy(pending.token)

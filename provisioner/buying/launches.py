@@ -31,6 +31,9 @@ from provisioner.steps import View
 KEPT = 16
 """Refusals in a row that a booking remembers of a purchase: a gang that runs for weeks asks every five minutes."""
 
+NOTED = 60
+"""Seconds between two notes that a call under a running gang is repeated: it is every few, and each note is a write."""
+
 REPEATABLE = frozenset({ErrorKind.UNKNOWN, ErrorKind.THROTTLED})
 """Failures that leave a launch Pending: it is looked up, then repeated with the same token."""
 
@@ -76,6 +79,22 @@ def order(booking: Booking, launch: Launch, cluster: str = "") -> Order:
         taints=(Taint(BOOKED, "NoSchedule"),),
         tags=tags(booking, purchase) | ({TAG_CLUSTER: cluster} if cluster else {}),
     )
+
+
+def to_make(view: View) -> Launch | None:
+    """The pending call to be made, or to be repeated: none to a closed pool, nor for a gang of which nothing is replaced."""
+    if view.status.phase == "Provisioned" and not view.replacing:
+        return None
+    open_ = (each for each in view.status.launches if each.purchase not in view.seen.closed)
+    return next((each for each in open_ if each.state == "Pending"), None)
+
+
+def repeated(view: View, launch: Launch) -> BookingStatus:
+    """The status with a call that is made once more noted as made now, less often than it is: machines count from their call,
+    and it may have an effect for a while after the last one.
+    """
+    due = view.age(launch.at) >= NOTED
+    return with_launch(view.status, replace(launch, at=stamp(view.now))) if due else view.status
 
 
 def first_launch(view: View) -> Launch | None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kube.ours import BookedInstance, BookingStatus, Launch
 from kube.times import stamp
+from provisioner.buying.launches import NOTED
 from provisioner.clouds.base import ErrorKind, InstanceState
 from provisioner.steps import View
 
@@ -82,9 +83,10 @@ def given_up(view: View) -> BookingStatus:
 
 
 def _given_up(view: View, launch: Launch) -> Launch:
-    """The call may have been repeated up to the moment the phase began."""
-    since = (launch.at, view.status.phase_since, view.status.first_pod_at)
-    waited = min(view.age(each) for each in since if each)
+    """The call may have been repeated up to the moment the phase began, under a gang that is provisioned after it was noted."""
+    later = NOTED if view.status.phase == "Provisioned" else 0
+    since = (view.status.phase_since, view.status.first_pod_at)
+    waited = min(view.age(launch.at) - later, *(view.age(each) for each in since if each))
     if launch.state != "Pending" or waited < view.terms.lost_call:
         return launch
     return replace(launch, state="Failed", reason=ErrorKind.UNKNOWN.value, message="no answer, and not all of its machines came")

@@ -108,6 +108,11 @@ LOST = {
     "instances": (READY, machine("i2", "Gone")),
     "conditions": (REPLACING,),
 }
+A_MINUTE_LATER = stamp(START + timedelta(seconds=60))
+TO_COME_OF_TWO = structs.replace(REPLACING, message="1 of 2 nodes are still to come in place of lost ones")
+WAITED_FOR = structs.replace(TO_COME_OF_TWO, reason="NodeLost")
+UNANSWERED = {**LOST, "launches": (launch("Answered"), launch(token="t2", count=1)), "conditions": (TO_COME_OF_TWO,)}
+GIVEN_UP = launch("Failed", token="t2", count=1, reason="Unknown", message="no answer, and not all of its machines came")
 ABSENT = AbsentNode(name="a", since=AT, message="is gone")
 TAKEN_LOST = structs.replace(REPLACING, message="node a is gone")
 TO_COME = structs.replace(REPLACING, message="1 of 1 nodes are still to come in place of lost ones")
@@ -497,6 +502,54 @@ ROWS: dict[str, tuple[dict[str, Any], BookingStatus, Observed, float, str, Any]]
         9,
         "replace-bad",
         {"launches": 2},
+    ),
+    "a call without an answer is repeated": (
+        OD,
+        status("Provisioned", **UNANSWERED),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.ADMITTED, consumers={"n1": 1}),
+        59,
+        "buy",
+        Buy("t2"),
+    ),
+    "that is noted once a minute": (
+        OD,
+        status("Provisioned", **UNANSWERED),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.ADMITTED, consumers={"n1": 1}),
+        60,
+        "repeat",
+        {"launches": (launch("Answered"), launch(token="t2", count=1, at=A_MINUTE_LATER))},
+    ),
+    "not where it is not repeated: the policy says Leave by now": (
+        OD,
+        status("Provisioned", **UNANSWERED),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.ADMITTED, consumers={"n1": 1}, on_node_loss="Leave"),
+        60,
+        "note-losses",
+        {"launches": (launch("Answered"), launch(token="t2", count=1))},
+    ),
+    "nor before the machines can be looked for": (
+        OD,
+        status("Provisioned", **UNANSWERED),
+        seen(node("n1", "i1"), instances=None, owner=Owner.ADMITTED, consumers={"n1": 1}),
+        60,
+        "buy",
+        Wait(5),
+    ),
+    "it may have been repeated up to a minute later: not given up yet": (
+        OD,
+        status("Provisioned", **{**UNANSWERED, "conditions": (WAITED_FOR,)}),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.DONE, consumers={"n1": 1}),
+        179,
+        "keep-watch",
+        Wait(60),
+    ),
+    "it is when that can't have an effect any more": (
+        OD,
+        status("Provisioned", **{**UNANSWERED, "conditions": (WAITED_FOR,)}),
+        seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.DONE, consumers={"n1": 1}),
+        180,
+        "settle-calls",
+        {"launches": (launch("Answered"), GIVEN_UP)},
     ),
     "not if the policy says Leave": (
         OD,
@@ -1216,6 +1269,28 @@ def test_a_bad_on_demand_machine_is_ended_once_its_replacement_is_ordered() -> N
     assert decision.rule == "discard"
     assert isinstance(decision.step, Write)
     assert [each.state for each in decision.step.status.instances] == ["Terminating", "Launched"]
+
+
+def test_a_call_that_was_repeated_for_long_keeps_its_booking_open_from_the_last_time_on() -> None:
+    """Every few seconds for five minutes; then its workload is over, but for a pod."""
+    booked = booking(status=status("Provisioned", **UNANSWERED), **OD)
+    wanted = seen(node("n1", "i1"), instances=TWO[:1], owner=Owner.ADMITTED, consumers={"n1": 1})
+    made = []
+    for after in [each for each in range(0, 301, 5) for _ in range(2)]:
+        decision = lifecycle.next_step(booked, wanted, START + timedelta(seconds=after))
+        made.append(decision.rule)
+        if isinstance(decision.step, Write):
+            booked = structs.replace(booked, status=decision.step.status)
+    assert (set(made), made.count("repeat")) == ({"buy", "repeat"}, 5)
+
+    over, after = replace(wanted, owner=Owner.DONE), 300
+    while booked.status.launches[-1].state == "Pending":
+        after += 1
+        decision = lifecycle.next_step(booked, over, START + timedelta(seconds=after))
+        if isinstance(decision.step, Write):
+            booked = structs.replace(booked, status=decision.step.status)
+
+    assert after >= 300 + Terms().lost_call
 
 
 def test_a_bare_request_without_pods_is_noted_idle() -> None:
