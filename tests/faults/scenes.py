@@ -200,7 +200,7 @@ SCENES: Mapping[str, Scene] = {
     "paged": Scene((Order("job", 2),), on_demand=3, streaming=False, ends={"job": "done"}),
     "led": Scene((Order("job", 2),), on_demand=3, replicas=2, ends={"job": "done"}),
     "rivals": Scene(
-        (Order("a", 2, run=120), Order("b", 2, at=1, run=120)),
+        (Order("a", 2), Order("b", 2, at=1)),
         adopted=5,
         events=((20.0, _node_goes("a")), (21.0, _node_goes("b"))),
         ends={"a": "done", "b": "done"},
