@@ -40,7 +40,7 @@ class Gang:
     def __init__(self, order: Order, objects: Objects, now: Callable[[], datetime]) -> None:
         self.order, self.objects, self._now = order, objects, now
         self.state, self.since, self.attempt = "new", 0.0, 0
-        self.ran = 0
+        self.ran, self.began = 0, 0.0
         self.quota_lost: float | None = 0.0
         """Since when its quota is gone, in seconds from the start; None while it has some."""
         self.problems: list[str] = []
@@ -142,6 +142,7 @@ class Gang:
         if len(free) < self.order.count:
             self.problems.append(f"{self.order.name} was admitted, but {len(free)} of {self.order.count} pods can be bound")
         self._place(free)
+        self.began = at
         self._move("running", at)
 
     def _free(self) -> list[str]:

@@ -153,7 +153,8 @@ class Judge:
             counts = {each["id"]: each["booked"] for each in pool.get("status", {}).get("reservations", ())}
             found += [f"reservation {name} is told to be booked {count} times" for name, count in counts.items() if count]
         for name, before in self._before.items():
-            if name not in self.stage.lost and (name not in nodes or _lasting(nodes[name]) != _lasting(before)):
+            there = nodes.get(name)
+            if _lasting(there) != _lasting(before) if there else name not in self.stage.lost:
                 found.append(f"adopted node {name} isn't as it was")
         return found
 

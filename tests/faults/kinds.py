@@ -23,22 +23,26 @@ LOST = ("lost-reply", "late-reply", "lost-request", "no-answer", "runs-on", "run
 no-answer: the same two, not done. runs-on: the caller gives up on it, and it is done half a minute after that; -long: minutes."""
 UNDONE = ("lost-request", "no-answer")
 STATUSES = {
+    "401": "Unauthorized",
     "403": "Forbidden",
     "404": "NotFound",
     "409": "Conflict",
     "410": "Expired",
+    "422": "Invalid",
     "429": "TooManyRequests",
     "500": "InternalError",
 }
-"""Answers of an API server that did nothing; 404 is that of a path that isn't served."""
+"""Answers of an API server that did nothing. 401 comes again once the credentials were read anew; 404 is that of a path that
+isn't served; 422 is for writes alone."""
 DONE_BUT = ("500-done",)
 SLOW = ("slow",)
 """Done, and answered seconds later."""
 ODD = ("empty",)
 """One list without anything on it, as if all were well; what watches from its version is told a minute later to list again."""
-STREAMS = ("cut", "410", "500", "403", "lag", "silent", "bare")
-"""Of a watch: cut after the first events, told to list again, refused, seconds behind, without a sign of life, and a first list
-without anything on it, which is put right a minute later."""
+REFUSED = ("401", "403", "422", "500")
+STREAMS = ("cut", "410", *REFUSED, "lag", "silent", "bare")
+"""Of a watch: cut after the first events, told to list again, refused (422: as where there are no streaming lists), seconds
+behind, without a sign of life, and a first list without anything on it, which is put right a minute later."""
 ERRORS = tuple(kind.value for kind in ErrorKind)
 PARTIAL = ("partial",)
 """A launch that delivers one machine less."""
@@ -55,7 +59,8 @@ def kinds(call: str) -> tuple[str, ...]:
         more = ODD if reads else PARTIAL if what == "launch" else ()
         return (*CRASHES, *(each for each in LOST if not (reads and each.startswith("runs-on"))), *ERRORS, *SLOW, *more)
     if verb in ("get", "list"):
-        return (*CRASHES, *UNDONE, *STATUSES, *SLOW, *(ODD if verb == "list" else ()))
+        refusals = (each for each in STATUSES if each != "422")
+        return (*CRASHES, *UNDONE, *refusals, *SLOW, *(ODD if verb == "list" else ()))
     return (*CRASHES, *LOST, *STATUSES, *DONE_BUT, *SLOW)
 
 

@@ -39,6 +39,7 @@ class Scene:
     sick: int = 0
     on_loss: str = "Replace"
     replicas: int = 1
+    limit: int | None = None  # on-demand machines of the pool at one time
     streaming: bool = True  # whether the API server has streaming lists
     spoilt: tuple[Mapping[str, Any], ...] = ()
     events: tuple[Event, ...] = ()
@@ -73,6 +74,8 @@ class Scene:
             "sources": sources,
             "readiness": {"timeout": self.readiness, **(HEALTH_CHECK if self.checkup else {})},
         }
+        if self.limit is not None:
+            spec["limits"] = {"onDemandNodes": self.limit}
         return {"metadata": {"name": "p"}, "spec": spec}
 
     def policy(self) -> dict[str, Any]:
@@ -86,6 +89,27 @@ def _lose_one(stage: "Stage") -> None:
     for machine in stage.cloud.alive()[:1]:
         stage.lost.add(machine.id)
         stage.cloud.lose(machine.id)
+
+
+def _hang(stage: "Stage") -> None:
+    """A kubelet under the gang is heard no more, and its pod ends."""
+    for pod in stage.gangs[0].pods()[:1]:
+        stage.lost.add(pod["spec"]["nodeName"])
+        stage.objects.remove("pods", (TEAM, pod["metadata"]["name"]))
+        _hear(stage, pod["spec"]["nodeName"], "Unknown")
+
+
+def _wake(stage: "Stage") -> None:
+    for node in stage.lost:
+        _hear(stage, node, "True")
+
+
+def _hear(stage: "Stage", node: str, ready: str) -> None:
+    """What the control plane says of its kubelet."""
+    body = stage.objects.get("nodes", node)
+    assert body is not None
+    said = {"type": "Ready", "status": ready, "reason": "Said", "message": "", "lastTransitionTime": stamp(stage.now())}
+    stage.objects.change("nodes", node, status={**body["status"], "conditions": [said]})
 
 
 def _announce(stage: "Stage") -> None:
@@ -198,6 +222,18 @@ SCENES: Mapping[str, Scene] = {
     ),
     "deleted": Scene((Order("job", 2, cancel=25, delete=True, run=60),), on_demand=2, ends={"job": "cancelled"}),
     "paged": Scene((Order("job", 2),), on_demand=3, streaming=False, ends={"job": "done"}),
+    "stand-in": Scene((Order("job", 2, run=40),), adopted=3, events=((20.0, _node_goes("job")),), ends={"job": "done"}),
+    "stand-in-bought": Scene(
+        (Order("job", 2, run=40),), adopted=2, on_demand=3, limit=1, events=((20.0, _node_goes("job")),), ends={"job": "done"}
+    ),
+    "left": Scene(
+        (Order("job", 2, cancel=50, run=40),),
+        on_demand=3,
+        on_loss="Leave",
+        events=((25.0, _lose_one),),
+        ends={"job": "cancelled"},
+    ),
+    "hung": Scene((Order("job", 2, run=40),), adopted=5, events=((20.0, _hang), (400.0, _wake)), ends={"job": "done"}),
     "led": Scene((Order("job", 2),), on_demand=3, replicas=2, ends={"job": "done"}),
     "rivals": Scene(
         (Order("a", 2), Order("b", 2, at=1)),

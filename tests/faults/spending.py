@@ -40,6 +40,13 @@ class Spending:
         elif self._paused is None:
             self._paused = self._stage.at
 
+    def _left(self, name: str) -> None:
+        """Where the policy says Leave nothing takes a lost machine's place under a running gang."""
+        gang = next((each for each in self._stage.gangs if each.key().startswith(f"{name}.")), None)
+        leaves = self._stage.scene.on_loss == "Leave"
+        if gang and gang.state == "running" and leaves and self._late(gang.began):
+            self._say(f"a launch for booking {name} was made under {gang.order.name}, whose policy leaves what it lost")
+
     def _late(self, since: float) -> bool:
         blind = any(each.call.startswith(("api watch", "api list", "api get")) for each in self._stage.script.struck)
         return self._stage.at - since > (MISLED if blind else IN_TIME)
@@ -57,6 +64,7 @@ class Spending:
             self._say(f"a launch for booking {name} was made before it was written down")
         elif not buying(booking):
             self._say(f"a launch for booking {name} was made when it was {status['phase']}")
+        self._left(name)
         if self._orders.setdefault(order.token, order) != order:
             self._say(f"token {order.token} of booking {name} was used for two orders that differ")
         if self._paused is not None and self._late(self._paused):
@@ -75,6 +83,7 @@ class Spending:
         booking = self._stage.objects.get("bookings", name)
         if booking is None:
             return
+        self._limited()
         all_ = self._stage.objects.bodies("bookings")
         twins = [each for each in all_ if buying(each) and _asked_by(each) == _asked_by(booking)]
         if len(twins) > 1 and buying(booking):
@@ -83,6 +92,12 @@ class Spending:
         for purchase, count in self._alive(booking).items():
             if count > bought.get(purchase, 0):
                 self._say(f"booking {name} bought {count} machines of {purchase} where {bought.get(purchase, 0)} were planned")
+
+    def _limited(self) -> None:
+        limit = self._stage.scene.limit
+        extra = [each.id for each in self._stage.cloud.alive() if each.order.reservation is None]
+        if limit is not None and len(extra) > limit and not self._ran_on("cloud launch"):
+            self._say(f"{len(extra)} on-demand machines run where the pool allows {limit}")
 
     def _alive(self, booking: Body) -> Counter[str]:
         """Sound machines by purchase."""

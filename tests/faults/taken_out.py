@@ -134,6 +134,7 @@ NO_MORE_THAN_QUOTA: Out = (authority, "within", lambda *_: None)
 QUOTA_STILL: Out = (cases, "still_reserved", lambda *_: True)
 CLOSED_POOLS: Out = (Observer, "_closed", lambda *_: "")
 NOTHING_FOR_FAILING = rule("buy", phases=("Launching", "Joining", "Provisioned", "Failing"))
+LEFT: Out = (View, "replacing", property(lambda view: view.status.phase in ("Joining", "Provisioned")))
 POOL_TAG: Out = (launches, "tags", lambda booking, purchase: {**_tags(booking, purchase), TAG_POOL: ""})
 INSTALLATION_TAG: Out = (launches, "tags", lambda booking, purchase: {**_tags(booking, purchase), TAG_INSTALLATION: ""})
 

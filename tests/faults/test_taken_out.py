@@ -94,6 +94,15 @@ ROWS = {
         (("api update bookings/status", 1, "slow"), ("api update bookings/status", 2, "slow")),
         ("a launch for booking job-.* was made from a paused pool",),
     ),
+    "what is left where the policy says so": Row(
+        (out.LEFT,), "left", (), ("a launch for booking job-.* was made under job, whose policy leaves what it lost",)
+    ),
+    "the token, where a limit is just used up": Row(
+        (out.TOKEN,),
+        "stand-in-bought",
+        (("cloud launch", 1, "lost-reply"), *(("cloud instances", nth, "empty") for nth in range(22, 34))),
+        ("2 on-demand machines run where the pool allows 1",),
+    ),
     "the pool's tag": Row((out.POOL_TAG,), "on-demand", (), ("a launch for booking job-.* bears tags .*",)),
     "the installation's tag": Row((out.INSTALLATION_TAG,), "on-demand", (), ("a launch for booking job-.* bears tags .*",)),
     # --- taking away ---

@@ -17,7 +17,7 @@ from provisioner.clouds.registry import Clouds
 from runtime.errors import TransportError, from_response
 from runtime.wire import Reply, Request
 from tests.faults.cloud import CloudTwin
-from tests.faults.kinds import ERRORS, STATUSES, Script
+from tests.faults.kinds import ERRORS, REFUSED, STATUSES, Script
 from tests.faults.server import Address, Server, line_of, status
 
 T = TypeVar("T")
@@ -25,6 +25,7 @@ T = TypeVar("T")
 LATENCY = 0.01
 LAG = 0.02
 SLOW = 8.0
+UNAUTHORIZED = Reply(401, status(401, STATUSES["401"], "Unauthorized"))
 FORGOTTEN = line_of("ERROR", status(410, "Expired", "too old resource version"))
 RUNS_ON = {"runs-on": 30.0, "runs-on-long": 240.0}
 """Seconds from the moment the caller gave up on a call until it is done after all."""
@@ -116,14 +117,21 @@ class Wire:
 
     def __init__(self, server: Server, process: Process) -> None:
         self._server, self._process = server, process
+        self._unknown: Request | None = None  # refused with 401; the client sends just this once more
         self._lies: set[tuple[str, str]] = set()  # kind and version of lists that told of nothing
 
     async def send(self, request: Request) -> Reply:
+        if request is self._unknown:
+            self._unknown = None
+            return UNAUTHORIZED
         at = Address(request.path)
         name = f"api {_verb(request, at)} {at.plural}" + (f"/{at.sub}" if at.sub else "")
         if at.plural == "leases" and request.body:
             self._process.identity = msgspec.json.decode(request.body)["spec"]["holderIdentity"] or self._process.identity
         kind = await self._process.begin(name)
+        if kind == "401":
+            self._unknown = request
+            return UNAUTHORIZED
         if kind in STATUSES:
             return Reply(int(kind), status(int(kind), STATUSES[kind], "the server says so"))
         reply = await self._process.act(kind, lambda: self._server.handle(request), TransportError, request.timeout)
@@ -143,7 +151,7 @@ class Wire:
             await asyncio.sleep(MISLED)
             yield FORGOTTEN
             return
-        if kind in ("500", "403"):
+        if kind in REFUSED:
             raise from_response(int(kind), status(int(kind), STATUSES[kind], "the server says so"))
         seen = 0
         async with aclosing(self._server.stream(path, query, BEHIND if kind == "lag" else LAG)) as lines:
