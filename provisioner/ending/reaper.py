@@ -125,7 +125,7 @@ class Reaper:
         if not too_many(len(orphans), running):
             self._state.alarms.pop(pool, None)
             sightings = self._sightings.setdefault(pool, Sightings())
-            return sightings.ripe(orphans, self._now(), self._state.settings.reap_grace_seconds)
+            return sightings.ripe(orphans, asyncio.get_running_loop().time(), self._state.settings.reap_grace_seconds)
         self._sightings.pop(pool, None)
         self._alarms.add(1, {"pool": pool})
         _log.error("too many orphans", pool=pool, orphans=len(orphans), running=running)

@@ -1,5 +1,6 @@
 """Marks on nodes that nobody claims any more: of bookings that are gone, or of none, and of a silence that is over."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -67,7 +68,7 @@ class StrayMarks:
             booking = stale(node, bookings, used)
             if booking is not None:
                 found[name] = booking
-        for name in self._sightings.ripe(found, self._now(), self._state.settings.reap_grace_seconds):
+        for name in self._sightings.ripe(found, asyncio.get_running_loop().time(), self._state.settings.reap_grace_seconds):
             await self._free(name, found[name])
         for name in [node.metadata.name for node in self._state.nodes.values() if back(self._state, node)]:
             await self._open(name)

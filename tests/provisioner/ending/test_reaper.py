@@ -1,4 +1,4 @@
-from datetime import timedelta
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,7 +10,6 @@ from provisioner.ending.pace import Pace
 from provisioner.ending.reaper import Reaper, too_many
 from provisioner.ending.sightings import Sightings
 from tests.provisioner import fake_api
-from tests.provisioner.fake_api import START
 from tests.provisioner.world import booking, purchase
 
 pytestmark = pytest.mark.looptime
@@ -22,12 +21,12 @@ TAINT = [{"key": "corral.dev/booked", "effect": "NoSchedule"}]
 def test_sightings_are_apart_and_without_interruption() -> None:
     sightings = Sightings()
 
-    assert sightings.ripe(["a"], START, 0) == []
-    assert sightings.ripe(["a"], START + timedelta(seconds=29), 0) == []
-    assert sightings.ripe(["a", "b"], START + timedelta(seconds=30), 0) == ["a"]
-    assert sightings.ripe([], START + timedelta(seconds=31), 0) == []
-    assert sightings.ripe(["a"], START + timedelta(seconds=99), 0) == []
-    assert sightings.ripe(["a"], START + timedelta(seconds=200), 120) == []
+    assert sightings.ripe(["a"], 0, 0) == []
+    assert sightings.ripe(["a"], 29, 0) == []
+    assert sightings.ripe(["a", "b"], 30, 0) == ["a"]
+    assert sightings.ripe([], 31, 0) == []
+    assert sightings.ripe(["a"], 99, 0) == []
+    assert sightings.ripe(["a"], 200, 120) == []
 
 
 @pytest.mark.parametrize(
@@ -59,6 +58,7 @@ class Setting:
         for _ in range(number):
             await self.reaper.turn()
             self.clock.pass_by(15)
+            await asyncio.sleep(15)
 
 
 async def test_an_orphan_is_ended_after_a_grace() -> None:
@@ -66,6 +66,19 @@ async def test_an_orphan_is_ended_after_a_grace() -> None:
     here.machine("i0")
 
     await here.turns(4)
+    assert not here.cloud.terminated
+    await here.turns(1)
+
+    assert here.cloud.terminated == ["i0"]
+
+
+async def test_a_clock_that_is_put_forward_shortens_no_grace() -> None:
+    here = Setting()
+    here.machine("i0")
+
+    await here.turns(1)
+    here.clock.pass_by(3600)
+    await here.turns(3)
     assert not here.cloud.terminated
     await here.turns(1)
 

@@ -1,5 +1,6 @@
 """A warm machine goes from one booking to the next, whatever dies on the way."""
 
+import asyncio
 import random
 from collections.abc import Iterable
 from typing import Any
@@ -225,6 +226,7 @@ async def test_whoever_dies_on_the_way_the_machine_is_ended_once_or_kept_marked(
             await here.turn(name)
         await here.stray.turn()
         here.clock.pass_by(5)
+        await asyncio.sleep(5)
     assert not here.there("b")
     if doomed < 0:
         assert here.status("c").phase in ("Provisioned", "Releasing", "Released")
