@@ -23,6 +23,7 @@ from provisioner.ending import disruption
 from provisioner.ending.evictions import empty
 from provisioner.ending.pace import Pace
 from provisioner.nodes import hung, marks
+from provisioner.nodes.health import ailment
 from provisioner.observing import idle_seconds
 from provisioner.state import BOOKINGS_BY_NODE, QUARANTINED_LABEL, SOURCE_LABEL, TAG_INSTALLATION, State
 from provisioner.steps import ENDED
@@ -173,9 +174,13 @@ class ScaleInLoop:
             await cloud.terminate(ids)
 
     def _quarantined(self) -> metrics.Series:
-        nodes = self._state.nodes.values()
-        found = Counter(_pool(node) for node in nodes if QUARANTINED_LABEL in node.metadata.labels and not self._booked(node))
+        found = Counter(_pool(node) for node in self._state.nodes.values() if self._bad(node) and not self._booked(node))
         return [(found[pool.metadata.name], {"pool": pool.metadata.name}) for pool in self._state.pools.values()]
+
+    def _bad(self, node: core.Node) -> bool:
+        """Quarantined, or sick: no plan takes an idle node that is."""
+        pool = self._state.pool(_pool(node))
+        return QUARANTINED_LABEL in node.metadata.labels or (pool is not None and bool(ailment(node, pool)))
 
 
 def _pool(node: core.Node) -> str:

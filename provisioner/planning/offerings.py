@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from capacity.model import ZONE, CapacityType, Labels, Offering, ReservationUse, Resources, Running, Shape
-from kube import ours
+from kube import core, ours
 from kube.pools import launched_labels
 from kube.times import clock, seconds
 from provisioner.buying.backoff import Key
 from provisioner.clouds.base import CloudShape, Reservation
+from provisioner.nodes.health import ailment
 from provisioner.state import Known
 from provisioner.view import ALIVE, View, in_flight, quarantined
 
@@ -213,7 +214,10 @@ def _use(market: Market, source: ours.Source, reservation: Reservation) -> Reser
     """total = booked + outside + quarantined + free; idle machines of ours count as free, for the next gang can have them."""
     view = market.view
     ours_there = [m for m in view.instance_of.values() if m.reservation == reservation.id and m.state in ALIVE]
-    sick = {node.spec.provider_id for node in view.nodes if quarantined(node)} | set(_bad(view))
+    there = {machine.provider_id for machine in ours_there}
+    sick = {node.spec.provider_id for node in view.nodes if node.spec.provider_id in there and barred(view, node)} | set(
+        _bad(view)
+    )
     bad = sum(machine.provider_id in sick for machine in ours_there)
     held = sum(machine.provider_id in view.holder and machine.provider_id not in sick for machine in ours_there)
     booked = held + sum(_ordered(view, reservation.id))
@@ -230,6 +234,14 @@ def _use(market: Market, source: ours.Source, reservation: Reservation) -> Reser
         spare=min(free, source.spare_nodes),
         free=free,
     )
+
+
+def barred(view: View, node: core.Node) -> bool:
+    """Whether no plan may take the node: it is quarantined, or sick and held by nobody, so that nobody quarantines it."""
+    if quarantined(node):
+        return True
+    pools = () if view.booked_by(node) else view.pools_of.get(node.metadata.name, ())
+    return any(ailment(node, view.pools[pool]) for pool in pools)
 
 
 def _bad(view: View) -> Iterable[str]:

@@ -13,7 +13,7 @@ from kube.times import clock, stamp
 from provisioner.buying import spend
 from provisioner.clouds.base import CloudShape
 from provisioner.planning import daemons
-from provisioner.planning.offerings import Market, Offers
+from provisioner.planning.offerings import Market, Offers, barred
 from provisioner.view import View, launched, quarantined
 from runtime.conditions import set_condition
 
@@ -155,7 +155,7 @@ def _reservation(use: ReservationUse, offerings: Iterable[Offering]) -> ours.Res
 
 
 def _counts(view: View, nodes: Sequence[core.Node]) -> ours.NodeCounts:
-    bad = [node for node in nodes if quarantined(node)]
+    bad = [node for node in nodes if barred(view, node)]
     booked = [node for node in nodes if not quarantined(node) and view.booked_by(node)]
     bought = sum(map(launched, nodes))
     return ours.NodeCounts(

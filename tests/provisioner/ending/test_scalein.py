@@ -236,6 +236,18 @@ async def test_a_quarantined_node_that_no_booking_holds_goes_as_an_idle_one(
     assert list(here.loop._quarantined()) == [(int(not ended), {"pool": "p"})]
 
 
+async def test_a_sick_idle_node_counts_as_quarantined() -> None:
+    here = Setting()
+    sick = here.api.objects["nodes", "", "n-i0"]
+    ready = sick["status"]["conditions"]
+    assert list(here.loop._quarantined()) == [(0, {"pool": "p"})]
+
+    sick["status"]["conditions"] = [*ready, {"type": "KernelDeadlock", "status": "True"}]
+    here.api.put("nodes", sick)
+
+    assert list(here.loop._quarantined()) == [(1, {"pool": "p"})]
+
+
 async def test_pods_left_behind_on_a_silent_node_do_not_keep_its_machine() -> None:
     here = Setting()
     node = here.api.objects["nodes", "", "n-i0"]

@@ -139,3 +139,17 @@ def test_how_a_reservation_is_made_up() -> None:
     of = pool("p", source(spareNodes=1))
     found = use(view(of, nodes=(sick,), bookings=(made,), known={"p": there}), of)
     assert (found.total, found.booked, found.outside, found.quarantined, found.free, found.spare) == (8, 3, 1, 1, 3, 1)
+
+
+SICK = [{"type": "Ready", "status": "True"}, {"type": "KernelDeadlock", "status": "True"}]
+
+
+def test_a_sick_idle_node_of_a_reservation_is_not_free_but_what_a_booking_holds_stays_booked() -> None:
+    tags = {"corral.dev/booking": "b", "corral.dev/purchase": "p0"}
+    machines = (instance(1, tags=tags, reservation="cr-1"), instance(2, reservation="cr-1"))
+    pool_of = pool("p", source(), nodeSelector={"matchLabels": {"team": "train"}})
+    nodes = tuple(node(f"n{number}", provider_id=f"sim:///east/i-{number}", conditions=SICK) for number in (1, 2))
+    made = booking("b", purchase(count=1), phase="Provisioned", instances=(machine(1, "Ready"),))
+    there = known(*machines, inventory=inventory(reservation(used=2, free=(1, 5))))
+    found = use(view(pool_of, nodes=nodes, bookings=(made,), known={"p": there}), pool_of)
+    assert (found.total, found.booked, found.outside, found.quarantined, found.free) == (8, 1, 0, 1, 6)

@@ -85,11 +85,12 @@ def test_numbers() -> None:
         node("free"),
         node("taken"),
         node("sick", labels={"corral.dev/quarantined": "true"}),
+        node("ailing", conditions=[{"type": "Ready", "status": "True"}, {"type": "KernelDeadlock", "status": "True"}]),
         node("idle", provider_id="sim:///east/i-1", labels={"corral.dev/pool": "p"}),
     )
     there = known(instance(1, reservation="cr-1"), inventory=inventory(reservation(used=3, free=(1, 4))))
     found = status(view(of, nodes=nodes, bookings=(booking("b", nodes=("taken",)),), known={"p": there}, spent={"p": 1_500_000}))
-    assert found.nodes == ours.NodeCounts(launched=1, adopted=3, booked=1, idle=2, quarantined=1)
+    assert found.nodes == ours.NodeCounts(launched=1, adopted=4, booked=1, idle=2, quarantined=2)
     assert found.spend == ours.Spend(day="2026-09-01", on_demand="1.50")
     (use,) = found.reservations
     assert (use.id, use.source, use.total, use.booked, use.outside, use.free) == ("cr-1", "res", 8, 0, 2, 6)
