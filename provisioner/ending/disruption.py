@@ -1,4 +1,4 @@
-"""Who may be asked to leave an idle node, and which nodes are to be left alone. Pure.
+"""Who may be asked to leave a node, and which nodes are to be left alone. Pure.
 
 The annotations are those that users of other autoscalers know: `karpenter.sh/do-not-disrupt` on pods and nodes (Karpenter's docs,
 "Disruption"), `cluster-autoscaler.kubernetes.io/safe-to-evict` on pods and `.../scale-down-disabled` on nodes (the FAQ of Cluster
@@ -38,7 +38,12 @@ def is_stranger(pod: core.Pod, bookings: frozenset[str] = frozenset(), *, home: 
 def movable(pod: core.Pod) -> bool:
     """Whether a pod may be evicted for its node to go: another takes its place, it belongs to no booking, nobody forbids it."""
     remade = any(owner.controller and owner.kind in _REMADE for owner in pod.metadata.owner_references)
-    return remade and not marks.bookings_on(pod.spec.node_selector) and not _held(pod.metadata.annotations, _HOLDS_POD)
+    return remade and not marks.bookings_on(pod.spec.node_selector) and not undisturbed(pod)
+
+
+def undisturbed(pod: core.Pod) -> bool:
+    """Whether its user forbids to disturb it."""
+    return _held(pod.metadata.annotations, _HOLDS_POD)
 
 
 def kept(node: core.Node) -> bool:

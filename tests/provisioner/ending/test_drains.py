@@ -175,6 +175,24 @@ async def test_pods_are_asked_to_leave_and_those_a_budget_holds_are_named() -> N
     assert sorted(api.asked) == ["team/gone", "team/held-1"]
 
 
+@pytest.mark.parametrize(
+    ("spared", "asked"),
+    [
+        pytest.param((), ["team/kept", "team/other"], id="the cloud takes the machine away whatever they want"),
+        pytest.param({"b"}, ["team/other"], id="the machine is ours to end, and waits"),
+    ],
+)
+async def test_who_must_not_be_disturbed_is_asked_only_where_the_machine_goes_anyway(spared: set[str], asked: list[str]) -> None:
+    api = _Evictions()
+    kept = pod("kept", "n1")
+    kept["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+    for body in (kept, pod("other", "n1")):
+        api.put("pods", body)
+    staying = await empty(api, "n1", spared, home="default")  # type: ignore[arg-type]
+    assert sorted(api.asked) == asked
+    assert staying == ([] if "team/kept" in asked else ["team/kept"])
+
+
 @pytest.mark.parametrize(("pods", "told"), [(0, False), (1, True)], ids=["left by the gang's pods", "with pods of it"])
 def test_nothing_is_told_of_a_node_that_was_given_up_and_that_nobody_uses(pods: int, told: bool) -> None:
     booked = booking(nodes=("n2",), former=("n1",), status=BookingStatus(phase="Provisioned"))
