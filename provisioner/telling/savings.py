@@ -2,7 +2,7 @@
 
     saved by prepaid   hours of prepaid machines under a booking, which would have cost that on demand
     saved by warm      for each machine taken idle or taken over the start of another, which is paid while it boots: the mean time
-                       from launch to ready of that shape, as this process has seen it
+                       from launch to ready of that shape, as this process has seen it; nothing where it is prepaid
     cost of idle       hours of on-demand machines without a booking
 
 docs/observability.md has the formula for users. Amounts are integers of micro-dollars; hours are counted look by look.
@@ -87,10 +87,10 @@ class Savings:
             with _counted_later(booking.metadata.name):
                 for start in _starts(booking):
                     self._learn(*start)
-                if booking.status.provisioned_at and booking.metadata.uid not in self._seen and not first:
+                if not first:
                     self._count(view, booking)
         there = {machine.id for booking in view.bookings for machine in booking.status.instances}
-        self._seen = self._seen & there | {each.metadata.uid for each in view.bookings if each.status.provisioned_at}
+        self._seen = self._seen & there | {key for booking in view.bookings for key in _held(booking)}
 
     def _learn(self, machine: str, shape: str, seconds: int) -> None:
         assert self._seen is not None
@@ -100,13 +100,21 @@ class Savings:
             self._starts[shape] = (total + seconds, number + 1)
 
     def _count(self, view: View, booking: ours.Booking) -> None:
-        cost = prices(view)
-        for node in booking.spec.nodes:
+        assert self._seen is not None
+        for key, node in _held(booking).items():
             machine = view.instance_of.get(node.provider_id)
-            if machine is not None:
-                total, number = self._starts.get(machine.shape, (0, 1))
-                self.reused[node.pool] += 1
-                self._sums[node.pool, WARM] += cost.get(machine.shape, 0) * (total // number)
+            if machine is None or key in self._seen:
+                continue
+            total, number = self._starts.get(machine.shape, (0, 1))
+            self.reused[node.pool] += 1
+            if machine.reservation is None:
+                self._sums[node.pool, WARM] += prices(view).get(machine.shape, 0) * (total // number)
+
+
+def _held(booking: ours.Booking) -> Mapping[str, ours.BookedNode]:
+    """By a key of its own each node that it took, those in place of lost ones too, once all was there."""
+    nodes = booking.spec.nodes if booking.status.provisioned_at else ()
+    return {f"{booking.metadata.uid}/{node.name}": node for node in nodes}
 
 
 def _starts(booking: ours.Booking) -> Iterable[tuple[str, str, int]]:

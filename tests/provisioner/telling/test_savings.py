@@ -74,14 +74,45 @@ def test_a_warm_machine_saves_the_start_of_its_shape() -> None:
     assert sums.reused == {"p": 1}
 
 
+def test_a_stand_in_that_was_taken_idle_saves_a_start_too() -> None:
+    """One of 100 s was seen. The second node comes in place of a lost one, long after all was there."""
+    ready = machine(1, "Ready", node="n1", launched_at="2026-09-01T09:00:00Z", since="2026-09-01T09:01:40Z")
+    old = booking("b", on_demand(), instances=(ready,), phase="Provisioned", provisioned_at="2026-09-01T09:05:00Z")
+    there = [instance(number, tags=TAGS, reservation=None) for number in (1, 2)]
+    taken = [
+        ours.BookedNode(name=f"n{i}", pool="p", pods={"main": 1}, provider_id=each.provider_id) for i, each in enumerate(there)
+    ]
+    sums = Savings()
+    sums.look(seen(*there, bookings=(old,)))
+    made = booking("c", phase="Provisioned", provisioned_at="2026-09-01T10:00:00Z")
+    for at, nodes in ((10, taken[:1]), (20, taken[:1]), (30, taken), (40, taken)):
+        new = replace(made, spec=replace(made.spec, nodes=tuple(nodes)))
+        sums.look(seen(*there, bookings=(old, new), at=at))
+    assert (sums.dollars(WARM), dict(sums.reused)) == ({"p": 2 * 100 * 10 * DOLLAR // 3600}, {"p": 2})
+
+
+def test_a_prepaid_machine_taken_idle_saves_no_start() -> None:
+    """What would be bought instead is prepaid as well."""
+    ready = machine(1, "Ready", node="n1", launched_at="2026-09-01T09:00:00Z", since="2026-09-01T09:01:40Z")
+    old = booking("b", on_demand(), instances=(ready,), phase="Provisioned", provisioned_at="2026-09-01T09:05:00Z")
+    there = instance(1, tags=TAGS, reservation="cr")
+    made = booking("c", phase="Provisioned", provisioned_at="2026-09-01T10:00:00Z")
+    taken = ours.BookedNode(name="n1", pool="p", pods={"main": 1}, provider_id=there.provider_id)
+    sums = Savings()
+    sums.look(seen(there, bookings=(old,)))
+    sums.look(seen(there, bookings=(old, replace(made, spec=_with(made.spec, taken))), at=10))
+    assert (sums.dollars(WARM).get("p", 0), dict(sums.reused)) == (0, {"p": 1})
+
+
 def test_what_is_gone_is_forgotten() -> None:
     sums = Savings()
     for number in range(20):
         times = {"launched_at": "2026-09-01T09:00:00Z", "since": "2026-09-01T09:01:40Z"}
         ready = machine(number, "Ready", node="n", **times)
-        made = booking(f"b{number}", on_demand(), instances=(ready,), phase="Provisioned", provisioned_at="2026-09-01T09:05:00Z")
+        done: dict[str, Any] = {"phase": "Provisioned", "provisioned_at": "2026-09-01T09:05:00Z"}
+        made = booking(f"b{number}", on_demand(), nodes=("m",), instances=(ready,), **done)
         sums.look(seen(bookings=(made,), at=number))
-    assert sums._seen == {"i-19", "b19-uid"}
+    assert sums._seen == {"i-19", "b19-uid/m"}
 
 
 def _with(spec: ours.BookingSpec, node: ours.BookedNode) -> ours.BookingSpec:
