@@ -4,14 +4,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runtime.client import Client
-from runtime.errors import Gone, from_status
+from kube.resources import NODES
+from runtime.client import Client, Resource
+from runtime.errors import Gone, Invalid, NotFound, Unauthorized, from_status
 from tests.faults import loop
 from tests.faults.contract import CHECKS, REQUESTS, Check, events, request
-from tests.faults.kinds import Script
+from tests.faults.kinds import Fault, Script
 from tests.faults.objects import Objects
 from tests.faults.server import Server
 from tests.faults.wire import Process, Wire
+
+NODE = Resource(*NODES)
 
 
 class Anything(Script):
@@ -50,3 +53,20 @@ def test_a_forgotten_version_is_410() -> None:
     loop.run(go)
     assert isinstance(from_status({"code": 410, "reason": "Expired"}, 410), Gone)
     assert events
+
+
+def test_a_401_outlives_the_new_credentials_and_a_422_is_as_invalid_as_a_real_one() -> None:
+    """The client sends once more what was answered with 401: one such answer alone would never be seen behind it."""
+
+    async def go() -> None:
+        script = Script([Fault("api get nodes", 1, "401"), Fault("api patch nodes", 1, "422")])
+        client = Client(Wire(Server(Objects(lambda: datetime(2026, 9, 1, 10, 0, tzinfo=UTC))), Process(script)))
+        with pytest.raises(Unauthorized):
+            await client.get(NODE, "n")
+        with pytest.raises(Invalid):
+            await client.patch(NODE, "n", {})
+        with pytest.raises(NotFound):
+            await client.get(NODE, "n")
+        assert script.counts == {"api get nodes": 2, "api patch nodes": 1}
+
+    loop.run(go)
