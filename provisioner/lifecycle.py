@@ -81,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     Rule("prove", ("Joining",), rules.prove, to="Provisioned"),
     Rule("warn-late", _ENDING, endings.warn_late),
     Rule("hold-for-pods", _ENDING, endings.hold_for_pods),
+    Rule("hold-for-kueue", ("Releasing",), endings.hold_for_kueue),
     Rule("pass-on", ("Releasing",), endings.pass_on),
     Rule("offer", ("Releasing",), endings.offer),
     Rule("sort-out", _ENDING, endings.sort_out),

@@ -29,6 +29,18 @@ def hold_for_pods(view: View) -> Step | None:
     return (drains.due(view) or Wait(view.terms.watch)) if view.consumers else None
 
 
+def hold_for_kueue(view: View) -> Step | None:
+    """What expired is given back when Kueue has taken the quota away: until it has seen that, it may let the pods go, and then
+    it ignores the expiry.
+    """
+    begun = any(each.state in ("Terminating", "Transferred") for each in view.status.instances)
+    if view.status.reason != Reason.BOOKING_EXPIRED or view.seen.bare or begun:
+        return None
+    late = view.age(view.status.phase_since) >= view.terms.lost_call
+    going = view.seen.owner is Owner.DONE or (view.seen.owner is Owner.WAITING and late)
+    return None if going else Wait(view.terms.poll)
+
+
 def pass_on(view: View) -> Step | None:
     """Machines that the next gang's booking takes over are written off, marks and all."""
     return write(view, transfer.passed_on(view))

@@ -63,7 +63,8 @@ class StrayMarks:
         found: dict[str, str] = {}
         for node in self._state.nodes.values():
             name = node.metadata.name
-            held = name in joined or planned(self._state, name)
+            unmarked = not marks.bookings_on(node.metadata.labels)  # what bears marks of gone ones alone its taker can't mark
+            held = name in joined or (unmarked and planned(self._state, name))
             used = held or bool(hung.strangers(self._state, self._state.pods_on(name), self._now()))
             booking = stale(node, bookings, used)
             if booking is not None:

@@ -8,7 +8,7 @@ from kube.meta import Condition
 from kube.ours import BookedPurchase, BookingStatus
 from kube.times import length
 from provisioner.buying.launches import missing, under_way
-from provisioner.ending import drains
+from provisioner.ending import drains, release
 from provisioner.repairing import absences, repair
 from provisioner.steps import Owner, Reason, View
 from runtime.conditions import set_condition
@@ -113,8 +113,9 @@ def _whole(view: View) -> int:
 
 
 def overdue(view: View) -> BookingStatus:
-    """The status with condition ReleaseOverdue: what is still held long after the booking ended."""
-    left = sorted(each.node or each.id for each in view.status.instances if each.state not in ("Gone", "Transferred"))
+    """The status with condition ReleaseOverdue: what is still held or marked long after the booking ended."""
+    machines = (each.node or each.id for each in view.status.instances if each.state not in release.LEFT)
+    left = sorted({*machines, *release.to_unmark(view)})
     words = f"{len(left)} machines are not given back after {length(view.spec.release_seconds)}: {', '.join(left[:5])}"
     return _with_condition(view, view.status, OVERDUE, words if left else "", OVERDUE, "GivenBack", "all is given back")
 

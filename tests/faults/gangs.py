@@ -18,7 +18,8 @@ OVER = ("done", "cancelled", "gave up")
 @dataclass(frozen=True, slots=True)
 class Order:
     """What is asked for and when, in seconds from the start. `cancel`: its owner stops it then, or even has its Workload
-    deleted; None: it runs for `run` seconds.
+    deleted; None: it runs for `run` seconds. `linger`: seconds for which another check keeps its first
+    attempt from being admitted.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Order:
     tries: int = 6
     delete: bool = False
     priority: int = 0
+    linger: float = 0.0
 
 
 class Gang:
@@ -66,7 +68,9 @@ class Gang:
                 self._ask(at)
             case "asked":
                 self._look(at)
-            case "ready" if waited >= NOTICE:
+            case "ready" if self._ended_early():
+                self._evict(at)
+            case "ready" if waited >= NOTICE + (order.linger if self.attempt == 1 else 0):
                 self._set_workload(Admitted="True")
                 self._move("admitted", at)
             case "admitted" if waited >= NOTICE:
@@ -111,10 +115,15 @@ class Gang:
 
     def _look(self, at: float) -> None:
         said = self.conditions()
-        if any(said.get(each) == "True" for each in ("Failed", "BookingExpired", "CapacityRevoked")):
+        if self._ended_early():
             self._evict(at)
         elif said.get("Provisioned") == "True":
             self._move("ready", at)
+
+    def _ended_early(self) -> bool:
+        """Whether its request ended before Kueue let its pods go."""
+        said = self.conditions()
+        return any(said.get(each) == "True" for each in ("Failed", "BookingExpired", "CapacityRevoked"))
 
     def _evict(self, at: float) -> None:
         """Quota is lost; Kueue tries again later."""

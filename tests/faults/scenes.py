@@ -158,6 +158,22 @@ def _node_goes(name: str) -> Callable[["Stage"], None]:
     return go
 
 
+def _unregister(stage: "Stage") -> None:
+    """The Node of a machine of the last gang is deleted, and its pods with it."""
+    for name in sorted(each["metadata"]["name"] for each in stage.gangs[-1].nodes())[:1]:
+        stage.lost.add(name)
+        stage.objects.remove("nodes", ("", name))
+        for pod in list(stage.objects.bodies("pods")):
+            if pod["spec"].get("nodeName") == name:
+                stage.objects.remove("pods", (pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+
+def _register(stage: "Stage") -> None:
+    """Its kubelet begins anew and registers it with what the machine was launched with: labels of the gang that bought it."""
+    for name in stage.lost:
+        stage.cloud.world.progress(name, joined=False, devices_published=False, plugin_at=None)
+
+
 def _mode(mode: str) -> Callable[["Stage"], None]:
     def change(stage: "Stage") -> None:
         pool = stage.objects.get("capacitypools", "p")
@@ -234,6 +250,14 @@ SCENES: Mapping[str, Scene] = {
         ends={"job": "cancelled"},
     ),
     "hung": Scene((Order("job", 2, run=40),), adopted=5, events=((20.0, _hang), (400.0, _wake)), ends={"job": "done"}),
+    "late-admitted": Scene((Order("job", 2, run=20, linger=57),), on_demand=2, ends={"job": "done"}),
+    "rejoined": Scene(
+        (Order("a", 2, run=20), Order("b", 2, at=45, run=60)),
+        reserved=2,
+        never=True,
+        events=((60.0, _unregister), (65.0, _register)),
+        ends={"a": "done", "b": "done"},
+    ),
     "led": Scene((Order("job", 2),), on_demand=3, replicas=2, ends={"job": "done"}),
     "rivals": Scene(
         (Order("a", 2), Order("b", 2, at=1)),

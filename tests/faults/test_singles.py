@@ -40,7 +40,7 @@ def test_a_call_that_is_not_listed_is_an_error() -> None:
 
 
 def test_a_run_that_shares_its_beginning_ends_as_if_played_alone() -> None:
-    plays = [faults for scene, faults in combinations(60, 2) if scene == "mixed"]
+    plays = [faults for scene, faults in combinations(200, 2) if scene == "mixed"]
     assert list(walk("mixed", plays)) == [play("mixed", faults) for faults in plays]
     assert plays
 

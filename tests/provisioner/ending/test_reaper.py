@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from capacity.requirements import Taint
-from kube.ours import BookedInstance, Booking, BookingStatus
+from kube.ours import BookedInstance, BookingStatus
 from provisioner.clouds.base import Order
 from provisioner.ending.pace import Pace
 from provisioner.ending.reaper import Reaper, too_many
@@ -269,21 +269,40 @@ async def test_marks_under_pods_that_the_store_does_not_show_stay() -> None:
 MACHINE = BookedInstance(id="a", provider_id="sim://a", purchase="od", token="t", state="Joined", node="a")
 
 
-@pytest.mark.parametrize(
-    "holder",
-    [
-        pytest.param(booking(nodes=("a",)), id="it takes the node"),
-        pytest.param(booking(purchases=(purchase("od", 1),), status=BookingStatus(instances=(MACHINE,))), id="it bought it"),
-    ],
-)
-async def test_marks_on_a_node_of_a_live_booking_are_its_own_to_change(holder: Booking) -> None:
+async def test_marks_on_a_node_that_a_live_booking_bought_are_its_own_to_change() -> None:
     here = Setting()
-    here.api.put("bookings", holder.to_json())
+    here.api.put("bookings", booking(purchases=(purchase("od", 1),), status=BookingStatus(instances=(MACHINE,))).to_json())
     here.api.put("nodes", fake_api.node("a", labels=dict(MARKED), taints=list(TAINT)))
 
     await here.turns()
 
     assert here.api.of("nodes", "a").metadata.labels == MARKED
+
+
+async def test_a_node_that_a_live_booking_takes_is_freed_of_the_marks_of_gone_ones_alone() -> None:
+    """Its kubelet registered it anew with the labels that it was launched with; the booking can't mark what is another's."""
+    here, mine = Setting(), booking(nodes=("a", "b"))
+    here.api.put("bookings", mine.to_json())
+    own = {f"{mine.metadata.name}.booking.corral.dev/main": "true"}
+    here.api.put("nodes", fake_api.node("a", labels=dict(MARKED), taints=list(TAINT)))
+    here.api.put("nodes", fake_api.node("b", labels=MARKED | own, taints=list(TAINT)))
+
+    await here.turns(2)
+    assert here.api.of("nodes", "a").metadata.labels == MARKED
+    await here.turns()
+
+    assert not here.api.of("nodes", "a").metadata.labels
+    assert here.api.of("nodes", "b").metadata.labels == MARKED | own
+
+
+async def test_a_node_that_a_live_booking_takes_is_not_made_idle_before_it_is_marked() -> None:
+    here = Setting()
+    here.api.put("bookings", booking(nodes=("n-i0",)).to_json())
+    here.machine("i0", node=True, labels={"corral.dev/pool": "p"})
+
+    await here.turns()
+
+    assert "corral.dev/idle-since" not in here.api.of("nodes", "n-i0").metadata.annotations
 
 
 async def test_a_restored_cluster_keeps_what_runs() -> None:

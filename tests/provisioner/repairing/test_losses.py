@@ -8,7 +8,7 @@ from msgspec import structs
 
 from kube.ours import BookedInstance, BookingStatus
 from kube.times import stamp
-from provisioner.repairing.losses import noted
+from provisioner.repairing.losses import noted, overdue
 from provisioner.steps import Observed, Owner, SeenNode, View
 from tests.provisioner.world import START, booking, purchase
 
@@ -91,3 +91,11 @@ def test_one_that_comes_back_is_not_lost_any_more() -> None:
     back = view(machine(1, verdict="Sound"), 400, N1, "Leave", True)
     found = noted(back.having(structs.replace(back.status, conditions=lost.conditions)))
     assert [(each.status, each.message) for each in found.conditions] == [("False", "all nodes are there")]
+
+
+def test_nodes_that_others_brought_are_given_back_late_as_well() -> None:
+    told = BookingStatus(phase="Releasing", phase_since=AT)
+    late = View(booking(nodes=("n1",), status=told), Observed(instances={}, nodes={"n1": N1}), START + timedelta(seconds=1800))
+    (found,) = overdue(late).conditions
+    assert (found.type, found.status, found.message) == ("ReleaseOverdue", "True", "1 machines are not given back after 30m: n1")
+    assert overdue(replace(late, seen=Observed(instances={}))).conditions == ()
