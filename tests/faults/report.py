@@ -16,8 +16,10 @@ KEPT = "\nFour protections"
 
 @dataclass
 class Report:
-    """Counts of the plays so far. `struck` counts faults that came to pass, by call and by kind."""
+    """Counts of the plays so far, and of their batches. `calls` and `kinds` count faults that came to pass."""
 
+    batches: int = 0
+    seconds: float = 0.0
     runs: Counter[str] = field(default_factory=Counter)
     singles: int = 0
     combinations: int = 0
@@ -38,8 +40,15 @@ class Report:
         faults, runs = self.calls.total(), self.runs.total()
         return f"calls={len(self.calls)} faults={faults} runs={runs} broken={self.broken}"
 
-    def figures(self, asked: Mapping[str, Any], seconds: float, *, whole: bool) -> dict[str, Any]:
-        """`seconds` are those of the wall; `whole` is False while plays are still to come."""
+    @classmethod
+    def load(cls, figures: Mapping[str, Any]) -> "Report":
+        """What `figures` told."""
+        counts = {name: figures[name] for name in ("batches", "seconds", "singles", "combinations", "broken")}
+        tables = {"runs": "by_scene", "calls": "by_call", "kinds": "by_kind"}
+        return cls(**counts, **{name: Counter(figures[table]) for name, table in tables.items()})
+
+    def figures(self, asked: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
+        """`whole` is False while plays are still to come."""
         counts = {"calls": len(self.calls), "faults": self.calls.total(), "runs": self.runs.total(), "broken": self.broken}
         more = {"singles": self.singles, "combinations": self.combinations, "listed_calls": len(KNOWN)}
         tables = {"by_scene": self.runs, "by_call": self.calls, "by_kind": self.kinds}
@@ -48,7 +57,8 @@ class Report:
         return {
             "asked": asked,
             "whole": whole,
-            "seconds": round(seconds),
+            "seconds": round(self.seconds),
+            "batches": self.batches,
             **counts,
             **more,
             **sorted_,

@@ -52,3 +52,4 @@ def test_the_report_counts_what_struck_and_what_broke() -> None:
         report.add(each)
     assert str(report) == "calls=2 faults=3 runs=2 broken=1"
     assert (report.singles, report.combinations) == (1, 1)
+    assert Report.load(report.figures({}, whole=False)) == report, "a sweep that was stopped goes on with what it had found"
