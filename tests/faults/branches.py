@@ -6,6 +6,7 @@ A run is the same as one played from its start, for a fault changes nothing befo
 import asyncio
 import os
 import pickle
+import random
 import signal
 from collections.abc import Iterable, Iterator
 
@@ -39,10 +40,11 @@ class Branches:
     def _copied(self, number: int) -> bool:
         """True in the copy; in the other process what the copy found is kept."""
         reading, writing = os.pipe()
-        loop = asyncio.get_running_loop()
+        loop, dice = asyncio.get_running_loop(), random.getstate()
         child = os.fork()
         if child == 0:
             os.close(reading)
+            random.setstate(dice)  # Python seeds it anew in each copy, from which no play could be played again
             asyncio._set_running_loop(loop)  # asyncio takes a loop for running in the process alone that has begun it
             self.number, self._pipe = number, writing
             signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST)
