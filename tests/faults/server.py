@@ -83,8 +83,7 @@ class Server:
             case "GET":
                 return Reply(200, self._list(at, request.query))
             case "POST" if at.sub == "eviction":
-                self.before_evict(self._there(at).body)
-                return self._delete(at, body.get("deleteOptions", {}))
+                return self._delete(at, body.get("deleteOptions", {}), self.before_evict)
             case "POST":
                 return self._create(at, body)
             case "PUT":
@@ -228,11 +227,13 @@ class Server:
             self.objects.remove(at.plural, at.key)
         return Reply(200, stored.raw)
 
-    def _delete(self, at: Address, options: Body) -> Reply:
+    def _delete(self, at: Address, options: Body, before: Callable[[Body], None] = lambda _: None) -> Reply:
+        """`before` is told what is about to go, once nothing forbids it."""
         old = self._there(at).body
         wanted = options.get("preconditions", {}).get("uid")
         if wanted and wanted != old["metadata"]["uid"]:
             raise Refusal(409, "Conflict", f"Precondition failed: UID in precondition: {wanted}")
+        before(old)
         self.objects.delete(at.plural, at.name, at.namespace)
         for slot in [slot for slot in self._owned if slot[:2] == (at.plural, at.key)]:
             del self._owned[slot]

@@ -36,6 +36,7 @@ from provisioner.state import TAG_INSTALLATION, TAG_POOL
 from provisioner.steps import Owner, Step, Verdict, View
 from provisioner.telling import answers, statuses
 from runtime import conditions
+from runtime.client import Client
 from runtime.controller import DONE, Result
 from runtime.errors import NotFound
 from runtime.fence import Fence
@@ -140,7 +141,7 @@ INSTALLATION_TAG: Out = (launches, "tags", lambda booking, purchase: {**_tags(bo
 
 # --- nothing is taken away from those who need it ----------------------------------------------------------------------------
 
-_listed = observing._listed
+_listed, _evict = observing._listed, Client.evict
 
 
 def _finish_unless_waiting(view: View) -> Step | None:
@@ -156,6 +157,7 @@ REAPERS_VETO: Out = (Reaper, "_booked", _no)
 SECOND_SIGHTING: Out = (Sightings, "ripe", lambda _, orphans, *__: sorted(orphans))
 STRANGERS: Out = (hung, "is_stranger", lambda *_, **__: False)
 CERTAINTY_OF_THE_END = rule("finish", step=_finish_unless_waiting)
+UID_OF_THE_POD: Out = (Client, "evict", lambda self, name, namespace, _: _evict(self, name, namespace, ""))
 DRAIN_IN_TIME: Out = (Notice, "begun", lambda *_: True)
 OWN_MACHINES: Out = (observing, "_listed", _all_listed)
 

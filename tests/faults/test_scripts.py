@@ -41,6 +41,11 @@ SCRIPTS = (
         id="a first page without the pools is believed for a minute, not for ever",
     ),
     pytest.param(
+        "notice",
+        [("api create pods/eviction", 1, "runs-on")],
+        id="an eviction that is done late meets another pod of the same name, whose UID is another",
+    ),
+    pytest.param(
         "rivals",
         [("api patch bookings", 1, "lost-reply")],
         id="a plan whose mending got no answer is unknown for a moment, and two bookings mark one node",

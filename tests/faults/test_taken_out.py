@@ -118,6 +118,12 @@ ROWS = {
     "a drain begins in time": Row(
         (out.DRAIN_IN_TIME,), "block-ends", (), ("pod job-.* is evicted from .*, which nothing takes away",)
     ),
+    "pods are evicted by their UIDs": Row(
+        (out.UID_OF_THE_POD,),
+        "notice",
+        (("api create pods/eviction", 1, "runs-on"),),
+        ("pod job-.* is evicted from .*, which nothing takes away",),
+    ),
     "machines are looked for by their tags": Row(
         (out.OWN_MACHINES,), "on-demand", (), (r"here ends machines of others: \['.*'\]",)
     ),
