@@ -28,11 +28,11 @@ def of(step: Mark | Unmark | Quarantine | Reopen, booking: ours.Booking, now: Ca
 
 def _labels_for(booking: ours.Booking, node: core.Node) -> dict[str, str]:
     """The labels for a node that the booking took, or that one of its machines became."""
-    spec = booking.spec
-    pods = next((each.pods for each in spec.nodes if each.name == node.metadata.name), None)
-    if pods is None:
-        machine = next(each for each in booking.status.instances if each.provider_id == node.spec.provider_id)
-        pods = next(each.pods for each in spec.purchases if each.name == machine.purchase)
+    spec, taken = booking.spec, _taken(booking, node)
+    if taken is not None:
+        return marks.labels(booking.metadata.name, launches.keys(spec, taken.pods))
+    machine = next(each for each in booking.status.instances if each.provider_id == node.spec.provider_id)
+    pods = next(each.pods for each in spec.purchases if each.name == machine.purchase)
     return marks.labels(booking.metadata.name, launches.keys(spec, pods))
 
 
@@ -47,7 +47,7 @@ def _anothers(booking: ours.Booking, node: core.Node) -> bool:
     """
     if any(each.provider_id == node.spec.provider_id for each in booking.status.instances if each.state in LIVE):
         return False
-    planned = next((each for each in booking.spec.nodes if each.name == node.metadata.name), None)
+    planned = _taken(booking, node)
     if planned is None or planned.provider_id not in ("", node.spec.provider_id):
         return True
     return bool(marks.bookings_on(node.metadata.labels) - marks.names(booking) - _former(booking, node))
@@ -63,4 +63,10 @@ def _quarantined(booking: ours.Booking, step: Quarantine, node: core.Node) -> Ma
 
 def _former(booking: ours.Booking, node: core.Node) -> set[str]:
     """The booking whose keys a node bears that this one takes over."""
-    return {each.taken_over for each in booking.spec.nodes if each.name == node.metadata.name} - {""}
+    taken = _taken(booking, node)
+    return {taken.taken_over} - {""} if taken else set()
+
+
+def _taken(booking: ours.Booking, node: core.Node) -> ours.BookedNode | None:
+    """The node of that name in the plan."""
+    return next((each for each in booking.spec.nodes if each.name == node.metadata.name), None)

@@ -169,11 +169,15 @@ class Gang:
         self._place(self._free())
         self.since = at
 
+    @property
+    def booking(self) -> str:
+        """The name of its booking, as its request tells it."""
+        found = self.objects.get("provisioningrequests", self.request, TEAM) or {}
+        return str(found.get("status", {}).get("provisioningClassDetails", {}).get("Booking", "none"))
+
     def key(self) -> str:
         """The label key of its booking."""
-        found = self.objects.get("provisioningrequests", self.request, TEAM) or {}
-        booking = found.get("status", {}).get("provisioningClassDetails", {}).get("Booking", "none")
-        return f"{booking}.booking.corral.dev/main"
+        return f"{self.booking}.booking.corral.dev/main"
 
     def nodes(self) -> list[Body]:
         key = self.key()

@@ -104,9 +104,7 @@ class Judge:
             if any(pod["spec"].get("nodeName") == id_ for pod in self.stage.objects.bodies("pods") if not _checks(pod)):
                 self.say(f"machine {id_} is ended under running pods")
             self._counted_on(machine)
-            holder = next(
-                (g for g in self.stage.gangs if g.holds and g.key().split(".")[0] == machine.order.tags[TAG_BOOKING]), None
-            )
+            holder = next((g for g in self.stage.gangs if g.holds and g.booking == machine.order.tags[TAG_BOOKING]), None)
             if holder and _sound(self.stage.objects.get("nodes", id_)):
                 self.say(f"machine {id_} is taken from {holder.order.name}, which is {holder.state}")
 

@@ -42,7 +42,7 @@ class Spending:
 
     def _left(self, name: str) -> None:
         """Where the policy says Leave nothing takes a lost machine's place under a running gang."""
-        gang = next((each for each in self._stage.gangs if each.key().startswith(f"{name}.")), None)
+        gang = next((each for each in self._stage.gangs if each.booking == name), None)
         leaves = self._stage.scene.on_loss == "Leave"
         if gang and gang.state == "running" and leaves and self._late(gang.began):
             self._say(f"a launch for booking {name} was made under {gang.order.name}, whose policy leaves what it lost")

@@ -3,19 +3,23 @@
 Which number a call has moves with the product, so some are struck at all numbers around.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from tests.faults.kinds import Fault
 from tests.faults.stage import play
 
+
+def around(scene: str, call: str, numbers: Iterable[int], kind: str, words: str) -> list[Any]:
+    """The same fault at each of these calls."""
+    return [pytest.param(scene, [(call, nth, kind)], id=f"{words} ({nth})") for nth in numbers]
+
+
 SCRIPTS = (
-    *(
-        pytest.param(
-            "on-demand",
-            [("api apply provisioningrequests/status", nth, "runs-on")],
-            id=f"a first answer that lands late takes Provisioned back ({nth})",
-        )
-        for nth in range(1, 4)
+    *around(
+        "on-demand", "api apply provisioningrequests/status", range(1, 4), "runs-on", "a late first answer takes Provisioned back"
     ),
     pytest.param(
         "never-joins",
@@ -27,13 +31,8 @@ SCRIPTS = (
         [("cloud launch", 1, "crash-after"), ("api watch bookings", 2, "bare")],
         id="only a live look keeps the reaper from a machine whose booking the store lacks",
     ),
-    *(
-        pytest.param(
-            "paused",
-            [("api get bookings", nth, "404")],
-            id=f"a 404 of a server that does not serve bookings has one forgotten ({nth})",
-        )
-        for nth in range(28, 38)
+    *around(
+        "paused", "api get bookings", range(28, 38), "404", "a 404 of a server that does not serve bookings has one forgotten"
     ),
     pytest.param(
         "paged",
